@@ -1,0 +1,183 @@
+"""grading.yml as frozen, validated objects: every point, budget, threshold, seed and limit.
+
+A fault in the file is one `ConfigError` that names the file, the key and what is allowed there.
+"""
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+
+Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
+Positive = Annotated[float, Field(gt=0)]
+Points = Annotated[float, Field(ge=0, le=1000)]
+
+
+class ConfigError(ValueError):
+    """grading.yml can't be used; the message says which key and what is allowed."""
+
+
+class Part(BaseModel):
+    """Base of all parts: frozen, and no unknown keys."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid")
+
+
+class Limits(Part):
+    """What one submission may use. Units are in the names."""
+
+    cell_s: Positive
+    notebook_s: Positive
+    grace_s: Positive
+    memory_mib: Annotated[int, Field(gt=0)]
+    file_mib: Annotated[int, Field(gt=0)]
+    output_kib: Annotated[int, Field(gt=0)]
+    processes: Annotated[int, Field(gt=0)]
+    submission_mib: Positive
+
+
+class Course(Part):
+    """What the release says of its place: the public repository that holds the student files."""
+
+    repository: Annotated[str, Field(pattern=r"^[\w.-]+/[\w.-]+$")]
+    branch: str
+    python: Annotated[str, Field(pattern=r"^3\.\d+$")]
+
+
+class CheckEntry(BaseModel):
+    """One test case: its check, its points, and the check's settings (all remaining keys)."""
+
+    model_config = ConfigDict(frozen=True, extra="allow")
+
+    points: Points
+    check: Name
+    hidden: bool = False
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """Settings written at this entry."""
+        return dict(self.model_extra or {})
+
+
+class Question(Part):
+    """A question: automatic with checks, or manual with points."""
+
+    manual: bool = False
+    points: Points | None = None
+    settings: dict[str, Any] = {}
+    checks: dict[Name, CheckEntry] = {}
+
+    @model_validator(mode="before")
+    @classmethod
+    def _name_checks(cls, raw: Any) -> Any:
+        """A case is named after its check unless it says otherwise."""
+        if isinstance(raw, Mapping) and isinstance(raw.get("checks"), Mapping):
+            checks = {
+                name: {"check": name, **entry} if isinstance(entry, Mapping) else entry
+                for name, entry in raw["checks"].items()
+            }
+            return {**raw, "checks": checks}
+        return raw
+
+    @model_validator(mode="after")
+    def _one_source_of_points(self) -> "Question":
+        if self.manual and (self.points is None or self.checks):
+            raise ValueError("a manual question has points and no checks")
+        if not self.manual and (self.points is not None or not self.checks):
+            raise ValueError("a question that is not manual has checks, each with its own points")
+        return self
+
+    @property
+    def possible(self) -> float:
+        """Points of the question."""
+        return self.points if self.points is not None else sum(c.points for c in self.checks.values())
+
+
+class Assignment(Part):
+    """An assignment: its questions in order, and values that its text and code refer to."""
+
+    title: str
+    seed: Annotated[int, Field(ge=0)]
+    values: dict[str, Any]
+    questions: dict[Name, Question]
+
+    @property
+    def possible(self) -> float:
+        """Points of the assignment, manual questions included."""
+        return sum(q.possible for q in self.questions.values())
+
+
+class Config(Part):
+    """The whole of grading.yml."""
+
+    course: Course
+    device: Literal["auto", "cpu", "cuda"]
+    workers: Annotated[int, Field(ge=0)]
+    limits: Limits
+    assignments: dict[Name, Assignment]
+
+    def assignment(self, name: str) -> Assignment:
+        """The assignment called `name`; ConfigError names those that exist."""
+        if name not in self.assignments:
+            known = ", ".join(self.assignments)
+            raise ConfigError(f"There is no assignment {name!r} in grading.yml. It has: {known}.")
+        return self.assignments[name]
+
+
+def load(path: Path) -> Config:
+    """Read and validate grading.yml.
+
+    Raises:
+        ConfigError: the file is missing, is not YAML, or has an unknown key, a missing value or a
+            value of a wrong type.
+    """
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise ConfigError(f"{path}: no such file. Run the command where grading.yml lies.") from None
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path}: not readable as YAML: {error}") from None
+    if not isinstance(raw, dict):
+        raise ConfigError(f"{path}: expected keys such as course, limits and assignments.")
+    raw.pop("shared", None)  # a place for YAML anchors
+    try:
+        return Config.model_validate(raw)
+    except ValidationError as error:
+        raise ConfigError("\n".join(_explain(path, e) for e in error.errors())) from None
+
+
+def _explain(path: Path, error: Mapping[str, Any]) -> str:
+    where = [str(part) for part in error["loc"] if part != "[key]"]
+    key = ".".join(where)
+    if error["type"] == "extra_forbidden":
+        return f"{path}: {key}: unknown key; allowed here: {', '.join(_fields(where))}."
+    if error["type"] == "missing":
+        return f"{path}: {key}: missing."
+    message = error["msg"].removeprefix("Value error, ")
+    return f"{path}: {key}: {message[0].lower()}{message[1:]}, not {error['input']!r:.80}."
+
+
+def _fields(where: list[str]) -> list[str]:
+    """Names of the keys that are allowed beside the last part of `where`."""
+    parts: dict[int, type[BaseModel]] = {1: Config, 3: Assignment, 5: Question}
+    kinds = {"course": Course, "limits": Limits}
+    kind = kinds[where[0]] if len(where) == 2 and where[0] in kinds else parts.get(len(where), Config)
+    return list(kind.model_fields)
+
+
+def settings_of(question: Question, entry: CheckEntry, names: tuple[str, ...]) -> dict[str, Any]:
+    """The settings that a check needs, from its own entry, else from its question's `settings`.
+
+    Raises:
+        ConfigError: one is missing, or the entry has one that the check doesn't know.
+    """
+    own = entry.settings
+    if unknown := [key for key in own if key not in names]:
+        allowed = ", ".join(("points", "hidden", "check", *names))
+        raise ConfigError(f"unknown key {', '.join(unknown)}; allowed here: {allowed}.")
+    merged = {**question.settings, **own}
+    if absent := [name for name in names if name not in merged]:
+        raise ConfigError(f"missing: {', '.join(absent)}.")
+    return {name: merged[name] for name in names}

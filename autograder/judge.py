@@ -1,0 +1,146 @@
+"""Evidence and grading.yml -> verdicts, points and the status of an attempt. Pure functions.
+
+Nothing that the student's process says of itself is believed: which check a case runs, its
+settings and its points come from grading.yml, and evidence has to fit the check's own schema.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from typing import Any, Literal
+
+from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
+
+from autograder.checks import CHECKS
+from autograder.checks.core import Verdict, decide
+from autograder.config import Assignment, CheckEntry, ConfigError, Question, settings_of
+
+AttemptStatus = Literal["graded", "partial", "flagged", "invalid", "infrastructure"]
+
+
+@dataclass(frozen=True)
+class CaseResult:
+    """Verdict and points of one test case."""
+
+    question: str
+    case: str
+    hidden: bool
+    points: float
+    possible: float
+    verdict: Verdict
+
+
+@dataclass(frozen=True)
+class Run:
+    """What a run left: evidence records, failed answer cells, and where and why it stopped.
+
+    Attributes:
+        records: {"question", "case", "check", "evidence"}, as they came.
+        cell_errors: for a question the error of its (last failing) cell, in words.
+        stops: for a question why its tests did not finish, in words.
+        ended: why the whole run ended early, or "".
+        infrastructure: the run failed for a reason that is not the student's.
+    """
+
+    records: Sequence[Mapping[str, Any]]
+    cell_errors: Mapping[str, str]
+    stops: Mapping[str, str]
+    ended: str = ""
+    infrastructure: bool = False
+
+
+def judge(assignment: Assignment, run: Run) -> list[CaseResult]:
+    """One result for every case of the assignment, in its order, whatever the run left."""
+    return [
+        _result(question, name, case, run)
+        for name, question in assignment.questions.items()
+        for case in question.checks
+    ]
+
+
+def _result(question: Question, name: str, case: str, run: Run) -> CaseResult:
+    entry = question.checks[case]
+    decided = _verdict(question, name, case, run)
+    earned = entry.points if decided.status == "passed" else 0.0
+    return CaseResult(name, case, entry.hidden, earned, entry.points, decided)
+
+
+def _verdict(question: Question, name: str, case: str, run: Run) -> Verdict:
+    found = [r for r in run.records if r.get("question") == name and r.get("case") == case]
+    if not found:
+        return _absent(name, run)
+    if len(found) > 1:
+        return Verdict("refused", "This check reported more than once; a person has to look at it.")
+    decided = _decide(question, question.checks[case], found[0].get("evidence"))
+    if decided.status == "not_answered" and name in run.cell_errors:
+        return Verdict(decided.status, f"The cell above stopped with {run.cell_errors[name]}.", decided.hint)
+    return decided
+
+
+def _absent(name: str, run: Run) -> Verdict:
+    reason = run.stops.get(name) or run.ended or "Its tests were not reached."
+    return Verdict("not_run" if run.infrastructure else "not_reached", reason)
+
+
+def _decide(question: Question, entry: CheckEntry, evidence: Any) -> Verdict:
+    check = CHECKS[entry.check]
+    try:
+        _schema(entry.check).validate_json(json.dumps(evidence, allow_nan=False))
+        return decide(check, settings_of(question, entry, check.settings), evidence)
+    except (ValidationError, TypeError, ValueError, LookupError, ArithmeticError) as error:
+        kind = type(error).__name__
+        return Verdict("refused", f"The evidence does not fit the check ({kind}); a person has to look.")
+
+
+@cache
+def _schema(name: str) -> TypeAdapter[Any]:
+    """Strict schema of a check's evidence: its own, or that of a measurement that stopped."""
+    evidence = with_config(ConfigDict(strict=True, extra="forbid"))(CHECKS[name].evidence)
+    return TypeAdapter(_Stopped | evidence)
+
+
+@with_config(ConfigDict(strict=True, extra="forbid"))
+@dataclass(frozen=True)
+class _Stop:
+    kind: Literal["failed", "not_answered", "not_run"]
+    rationale: str
+    hint: str
+
+
+@with_config(ConfigDict(strict=True, extra="forbid"))
+@dataclass(frozen=True)
+class _Stopped:
+    stopped: _Stop
+
+
+def status_of(results: Sequence[CaseResult], run: Run) -> tuple[AttemptStatus, str]:
+    """Status of the attempt, and the reason in words ("" when simply graded)."""
+    if run.infrastructure:
+        return "infrastructure", run.ended
+    kinds: dict[str, AttemptStatus] = {
+        "refused": "flagged", "not_run": "infrastructure", "not_reached": "partial"
+    }  # fmt: skip
+    for kind, status in kinds.items():
+        if found := [r for r in results if r.verdict.status == kind]:
+            questions = ", ".join(dict.fromkeys(r.question for r in found))
+            return status, f"{questions}: {found[0].verdict}"
+    return "graded", ""
+
+
+def validate(assignment: Assignment) -> None:
+    """Check that every case names a known check and gives all its settings.
+
+    Raises:
+        ConfigError: one does not; the message names the key.
+    """
+    for name, question in assignment.questions.items():
+        for case, entry in question.checks.items():
+            place = f"grading.yml: questions.{name}.checks.{case}"
+            if entry.check not in CHECKS:
+                raise ConfigError(f"{place}: no check {entry.check!r}; there are: {', '.join(CHECKS)}.")
+            try:
+                settings_of(question, entry, CHECKS[entry.check].settings)
+            except ConfigError as error:
+                raise ConfigError(f"{place}: {error}") from None
+

@@ -1,0 +1,1 @@
+"""Reference solutions: ordinary modules, from which the master notebooks are made."""

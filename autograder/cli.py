@@ -20,9 +20,9 @@ from autograder.config import Config, ConfigError
 from autograder.grade import Batch, Release, ReleaseMissing, file_stem
 from autograder.gradebook import Attempt
 from autograder.intake import EmptyInbox
-from autograder.master import AuthoringError
 from autograder.report.feedback import write_feedback
 from autograder.report.grades import shown, total, write_grades
+from autograder.text import AuthoringError
 
 USER_ERRORS = (ConfigError, AuthoringError, EmptyInbox, ReleaseMissing)
 
@@ -43,7 +43,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="autograder", description=__doc__)
     parser.add_argument(
-        "--root", type=Path, default=Path(), help="folder that holds grading.yml (default: this one)"
+        "--root",
+        type=Path,
+        default=Path(),
+        help="folder that holds grading.yml (default: this one)",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     build = commands.add_parser("build", help="make releases from text and reference")
@@ -52,9 +55,15 @@ def _parser() -> argparse.ArgumentParser:
     build.set_defaults(command=_build)
     grade = commands.add_parser("grade", help="grade a folder of submissions")
     grade.add_argument("name", metavar="NAME", help="assignment")
-    grade.add_argument("inbox", type=Path, help="folder of notebooks, zips, or one folder a student")
-    grade.add_argument("--out", type=Path, required=True, help="folder for gradebook and grades.csv")
-    grade.add_argument("--workers", type=int, help="submissions side by side (default: grading.yml)")
+    grade.add_argument(
+        "inbox", type=Path, help="folder of notebooks, zips, or one folder a student"
+    )
+    grade.add_argument(
+        "--out", type=Path, required=True, help="folder for gradebook and grades.csv"
+    )
+    grade.add_argument(
+        "--workers", type=int, help="submissions side by side (default: grading.yml)"
+    )
     grade.set_defaults(command=_grade)
     return parser
 
@@ -119,8 +128,8 @@ def _report(batch: Batch) -> int:
         write_feedback(folder / f"{file_stem(attempt.student)}.html", batch.assignment, attempt)
     write_grades(batch.out / "grades.csv", batch.assignment, attempts)
     _print_table(batch, attempts)
-    print(f"grades:    {batch.out / 'grades.csv'}\nfeedback:  {folder}\n"
-          f"notebooks: {batch.out / 'executed'}\ngradebook: {batch.out / 'gradebook.sqlite'}")  # fmt: skip
+    print(f"grades:    {batch.out / 'grades.csv'}\nfeedback:  {folder}")
+    print(f"notebooks: {batch.out / 'executed'}\ngradebook: {batch.out / 'gradebook.sqlite'}")
     counts = Counter(a.status for a in attempts)
     return 1 if counts["infrastructure"] + counts["flagged"] + counts["invalid"] else 0
 

@@ -92,7 +92,9 @@ class Question(Part):
     @property
     def possible(self) -> float:
         """Points of the question."""
-        return self.points if self.points is not None else sum(c.points for c in self.checks.values())
+        return (
+            self.points if self.points is not None else sum(c.points for c in self.checks.values())
+        )
 
 
 class Assignment(Part):
@@ -136,7 +138,9 @@ def load(path: Path) -> Config:
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
-        raise ConfigError(f"{path}: no such file. Run the command where grading.yml lies.") from None
+        raise ConfigError(
+            f"{path}: no such file. Run the command where grading.yml lies."
+        ) from None
     except (yaml.YAMLError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path}: not readable as YAML: {error}") from None
     if not isinstance(raw, dict):
@@ -156,15 +160,16 @@ def _explain(path: Path, error: Mapping[str, Any]) -> str:
     if error["type"] == "missing":
         return f"{path}: {key}: missing."
     message = error["msg"].removeprefix("Value error, ")
-    return f"{path}: {key}: {message[0].lower()}{message[1:]}, not {error['input']!r:.80}."
+    seen = "" if isinstance(error["input"], Mapping) else f", not {error['input']!r:.80}"
+    return f"{path}: {key}: {message[0].lower()}{message[1:]}{seen}."
 
 
 def _fields(where: list[str]) -> list[str]:
     """Names of the keys that are allowed beside the last part of `where`."""
-    parts: dict[int, type[BaseModel]] = {1: Config, 3: Assignment, 5: Question}
-    kinds = {"course": Course, "limits": Limits}
-    kind = kinds[where[0]] if len(where) == 2 and where[0] in kinds else parts.get(len(where), Config)
-    return list(kind.model_fields)
+    by_depth: dict[int, type[Part]] = {1: Config, 3: Assignment, 5: Question}
+    by_name: dict[str, type[Part]] = {"course": Course, "limits": Limits}
+    part = by_depth.get(len(where)) or by_name[where[0]]
+    return list(part.model_fields)
 
 
 def settings_of(question: Question, entry: CheckEntry, names: tuple[str, ...]) -> dict[str, Any]:

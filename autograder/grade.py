@@ -6,7 +6,8 @@ wait for processes; the gradebook is written by the calling thread alone.
 
 import hashlib
 import json
-import shutil
+import os
+import stat
 import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
@@ -22,9 +23,11 @@ from autograder import sandbox
 from autograder.config import Assignment, Config
 from autograder.gradebook import Attempt, Gradebook
 from autograder.intake import Submission, collect
-from autograder.judge import Run, judge, status_of, validate
+from autograder.judge import AttemptStatus, Run, judge, status_of, validate
 
-LABELS = "_labels.npz"  # files of the release with this ending stay outside of the student's process
+LABELS = (
+    "_labels.npz"  # files of the release with this ending stay outside of the student's process
+)
 
 
 class ReleaseMissing(RuntimeError):
@@ -108,15 +111,25 @@ class Batch:
             reason = f"The grader failed, run it again: {type(error).__name__}: {error}"
             return self._record(submission, "infrastructure", reason)
 
-    def _record(self, submission: Submission, status: Any, reason: str, **more: Any) -> Attempt:
+    def _record(
+        self, submission: Submission, status: AttemptStatus, reason: str, **more: Any
+    ) -> Attempt:
         return Attempt(
-            assignment=self.release.name, version=self.release.version, status=status, reason=reason,
-            student=submission.student, sha256=submission.sha256, source=str(submission.source),
-            notes=submission.notes, **{"results": (), **more},
-        )  # fmt: skip
+            assignment=self.release.name,
+            version=self.release.version,
+            student=submission.student,
+            sha256=submission.sha256,
+            source=str(submission.source),
+            status=status,
+            reason=reason,
+            notes=submission.notes,
+            **{"results": (), **more},
+        )
 
     def _execute(self, submission: Submission, notebook: NotebookNode) -> Attempt:
-        with tempfile.TemporaryDirectory(prefix="attempt-", ignore_cleanup_errors=True) as temporary:
+        with tempfile.TemporaryDirectory(
+            prefix="attempt-", ignore_cleanup_errors=True
+        ) as temporary:
             job = Path(temporary)
             self.release.unpack(job)
             nbformat.write(notebook, job / "notebook.ipynb")
@@ -138,10 +151,18 @@ class Batch:
         return {} if self.config.device == "auto" else {"AUTOGRADER_DEVICE": self.config.device}
 
     def _keep_notebook(self, executed: Path, submission: Submission) -> None:
-        if executed.is_file() and not executed.is_symlink():
-            folder = self.out / "executed"
-            folder.mkdir(exist_ok=True)
-            shutil.copyfile(executed, folder / f"{file_stem(submission.student)}.ipynb")
+        """Copy the notebook as executed; what lies there is the student's process's work."""
+        try:
+            handle = os.open(executed, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+        except OSError:
+            return  # none was written
+        with open(handle, "rb") as file:
+            if not stat.S_ISREG(os.fstat(handle).st_mode):
+                return
+            data = file.read(self.config.limits.file_mib * 2**20)
+        folder = self.out / "executed"
+        folder.mkdir(exist_ok=True)
+        (folder / f"{file_stem(submission.student)}.ipynb").write_bytes(data)
 
 
 def bounds(config: Config) -> sandbox.Bounds:
@@ -150,9 +171,11 @@ def bounds(config: Config) -> sandbox.Bounds:
 
 
 def file_stem(student: str) -> str:
-    """A file name for a student: what is not a letter or digit is replaced, a hash keeps it unique."""
+    """A safe file name for a student; a hash keeps it unique where characters were replaced."""
     plain = "".join(c if c.isalnum() or c in "-_" else "_" for c in student)[:80]
-    return plain if plain == student else f"{plain}-{hashlib.sha256(student.encode()).hexdigest()[:8]}"
+    return (
+        plain if plain == student else f"{plain}-{hashlib.sha256(student.encode()).hexdigest()[:8]}"
+    )
 
 
 def run_of(outcome: sandbox.Outcome) -> Run:

@@ -72,6 +72,7 @@ class Gradebook:
         """Open or make the file."""
         path.parent.mkdir(parents=True, exist_ok=True)
         self._db = sqlite3.connect(path)
+        self._db.row_factory = sqlite3.Row
         self._db.executescript(f"PRAGMA journal_mode=WAL; PRAGMA synchronous=FULL; {SCHEMA}")
         self._db.execute("PRAGMA foreign_keys=ON")
 
@@ -87,7 +88,7 @@ class Gradebook:
                 attempt.key,
             )
             row = self._db.execute(
-                "INSERT INTO attempts VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?) RETURNING id",
+                f"INSERT INTO attempts VALUES (NULL{', ?' * 12}) RETURNING id",
                 (*attempt.key, attempt.source, attempt.status, attempt.reason,
                  json.dumps(attempt.notes), attempt.wall_s, attempt.cpu_s, attempt.peak_mib,
                  datetime.now(UTC).isoformat(timespec="seconds")),
@@ -116,16 +117,18 @@ class Gradebook:
     def attempts(self, assignment: str) -> Iterator[Attempt]:
         """The newest attempt of every student, sorted by student."""
         rows = self._db.execute(
-            "SELECT id, assignment, version, student, sha256, source, status, reason, notes,"
-            " wall_s, cpu_s, peak_mib, max(id) FROM attempts WHERE assignment = ?"
+            "SELECT *, max(id) FROM attempts WHERE assignment = ?"
             " GROUP BY student ORDER BY student",
             (assignment,),
         ).fetchall()
-        for key, *head, notes, wall_s, cpu_s, peak_mib, _ in rows:
+        for row in rows:
+            plain = ("assignment", "version", "student", "sha256", "source", "status", "reason")
             yield Attempt(
-                *head, tuple(json.loads(notes)), tuple(self._results(key)),
-                tuple(self._records(key)), wall_s, cpu_s, peak_mib,
-            )  # fmt: skip
+                **{name: row[name] for name in (*plain, "wall_s", "cpu_s", "peak_mib")},
+                notes=tuple(json.loads(row["notes"])),
+                results=tuple(self._results(row["id"])),
+                records=tuple(self._records(row["id"])),
+            )
 
     def _results(self, key: int) -> Iterator[CaseResult]:
         rows = self._db.execute(
@@ -137,6 +140,7 @@ class Gradebook:
             yield CaseResult(question, case, bool(hidden), points, possible, Verdict(*verdict))
 
     def _records(self, key: int) -> Sequence[dict[str, Any]]:
-        rows = self._db.execute("SELECT record FROM evidence WHERE attempt = ? ORDER BY position", (key,))
+        rows = self._db.execute(
+            "SELECT record FROM evidence WHERE attempt = ? ORDER BY position", (key,)
+        )
         return [json.loads(record) for (record,) in rows]
-

@@ -74,7 +74,9 @@ def _verdict(question: Question, name: str, case: str, run: Run) -> Verdict:
         return Verdict("refused", "This check reported more than once; a person has to look at it.")
     decided = _decide(question, question.checks[case], found[0].get("evidence"))
     if decided.status == "not_answered" and name in run.cell_errors:
-        return Verdict(decided.status, f"The cell above stopped with {run.cell_errors[name]}.", decided.hint)
+        return Verdict(
+            decided.status, f"The cell above stopped with {run.cell_errors[name]}.", decided.hint
+        )
     return decided
 
 
@@ -90,14 +92,17 @@ def _decide(question: Question, entry: CheckEntry, evidence: Any) -> Verdict:
         return decide(check, settings_of(question, entry, check.settings), evidence)
     except (ValidationError, TypeError, ValueError, LookupError, ArithmeticError) as error:
         kind = type(error).__name__
-        return Verdict("refused", f"The evidence does not fit the check ({kind}); a person has to look.")
+        return Verdict(
+            "refused", f"The evidence does not fit the check ({kind}); a person has to look."
+        )
 
 
 @cache
 def _schema(name: str) -> TypeAdapter[Any]:
     """Strict schema of a check's evidence: its own, or that of a measurement that stopped."""
     evidence = with_config(ConfigDict(strict=True, extra="forbid"))(CHECKS[name].evidence)
-    return TypeAdapter(_Stopped | evidence)
+    either: Any = _Stopped | evidence  # made at run time, so no type that mypy can follow
+    return TypeAdapter(either)
 
 
 @with_config(ConfigDict(strict=True, extra="forbid"))
@@ -138,9 +143,10 @@ def validate(assignment: Assignment) -> None:
         for case, entry in question.checks.items():
             place = f"grading.yml: questions.{name}.checks.{case}"
             if entry.check not in CHECKS:
-                raise ConfigError(f"{place}: no check {entry.check!r}; there are: {', '.join(CHECKS)}.")
+                raise ConfigError(
+                    f"{place}: no check {entry.check!r}; there are: {', '.join(CHECKS)}."
+                )
             try:
                 settings_of(question, entry, CHECKS[entry.check].settings)
             except ConfigError as error:
                 raise ConfigError(f"{place}: {error}") from None
-

@@ -14,38 +14,17 @@ Other Python fences are given code. `[=path]` and `[=path:format]` stand for a v
 
 import ast
 import re
-import textwrap
-from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import nbformat
 import yaml
-from markdown_it import MarkdownIt
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
 from autograder.checks import CHECKS
-from autograder.config import Assignment, Config, ConfigError, Question, settings_of
-
-PLACEHOLDER = re.compile(r"\[=([a-z_][\w.]*)(?::([^\]]*))?\]")
-QUESTION = re.compile(r"<!--\s*question:\s*(\w+)\s*-->")
-END_QUESTION = re.compile(r"<!--\s*end question\s*-->")
-
-
-class AuthoringError(ValueError):
-    """The text of an assignment can't be used; the message begins with file and line."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """A piece of the text: its kind, the words after the language, its content, and its line."""
-
-    kind: str
-    words: dict[str, str]
-    content: str
-    line: int
+from autograder.config import Config, ConfigError, Question, settings_of
+from autograder.text import PLACEHOLDER, AuthoringError, Block, Reference, blocks, lookup, plain
 
 
 class Author:
@@ -70,7 +49,9 @@ class Author:
 
     def notebook(self) -> NotebookNode:
         """The master notebook."""
-        cells = [new_raw_cell(_otter("ASSIGNMENT CONFIG", assignment_options(self.name, self.config)))]
+        cells = [
+            new_raw_cell(_otter("ASSIGNMENT CONFIG", assignment_options(self.name, self.config)))
+        ]
         for block in blocks(self.text):
             cells += self._cells(block)
         cells += self._close()
@@ -87,7 +68,9 @@ class Author:
         if self.question and block.kind != "question":
             for cell in cells:
                 if "autograder" in cell.metadata or cell.cell_type != "raw":
-                    cell.metadata.setdefault("autograder", {"role": "text"})["question"] = self.question
+                    cell.metadata.setdefault("autograder", {"role": "text"})["question"] = (
+                        self.question
+                    )
         return cells
 
     def _text(self, block: Block) -> list[NotebookNode]:
@@ -98,7 +81,9 @@ class Author:
 
     def _setup(self, block: Block) -> list[NotebookNode]:
         course = self.config.course
-        before = SETUP_BEFORE.format(repository=course.repository, branch=course.branch, name=self.name)
+        before = SETUP_BEFORE.format(
+            repository=course.repository, branch=course.branch, name=self.name
+        )
         cell = _code("setup", f"{before}\n{self._fill(block)}\n{SETUP_AFTER}")
         return [new_markdown_cell(self._badge()), cell]
 
@@ -115,7 +100,7 @@ class Author:
         self.question = question
         options = {"name": question, "manual": entry.manual}
         if entry.manual:
-            options["points"] = _plain(entry.possible)
+            options["points"] = plain(entry.possible)
         return [*closing, new_raw_cell(_otter("BEGIN QUESTION", options))]
 
     def _end(self, _: Block) -> list[NotebookNode]:
@@ -150,17 +135,21 @@ class Author:
         entry = self._entry(question, block).checks.get(case)
         if entry is None:
             known = ", ".join(self.assignment.questions[question].checks)
-            raise self._error(block, f"grading.yml has no check {question}.{case} (it has: {known})")
+            raise self._error(
+                block, f"grading.yml has no check {question}.{case} (it has: {known})"
+            )
         check, objects = self._call(block)
         if check != entry.check:
             raise self._error(block, f"{check} is called, grading.yml says check: {entry.check}")
         try:
-            settings = settings_of(self.assignment.questions[question], entry, CHECKS[check].settings)
+            settings = settings_of(
+                self.assignment.questions[question], entry, CHECKS[check].settings
+            )
         except ConfigError as error:
             place = f"grading.yml: assignments.{self.name}.questions.{question}.checks.{case}"
             raise AuthoringError(f"{place}: {error}") from None
         self.used.append((question, case))
-        options = yaml.safe_dump({"points": _plain(entry.points), "hidden": entry.hidden})
+        options = yaml.safe_dump({"points": plain(entry.points), "hidden": entry.hidden})
         arguments = ", ".join(f"{key}={value}" for key, value in objects.items())
         source = TEST.format(
             options=options, case=case, names=", ".join(dict.fromkeys(objects.values())),
@@ -174,7 +163,9 @@ class Author:
             call = ast.parse(block.content.strip(), mode="eval").body
             assert isinstance(call, ast.Call)
             assert isinstance(call.func, ast.Name)
-            objects = {k.arg or "": k.value.id for k in call.keywords if isinstance(k.value, ast.Name)}
+            objects = {
+                k.arg or "": k.value.id for k in call.keywords if isinstance(k.value, ast.Name)
+            }
             assert not call.args
             assert len(objects) == len(call.keywords)
         except (SyntaxError, AssertionError):
@@ -195,7 +186,7 @@ class Author:
             except (KeyError, ValueError, TypeError):
                 line = block.line + block.content[: match.start()].count("\n")
                 raise AuthoringError(
-                    f"{self.path}:{line}: {match[0]} names no value of grading.yml that can be shown so."
+                    f"{self.path}:{line}: {match[0]} names no such value of grading.yml."
                 ) from None
 
         return PLACEHOLDER.sub(value, block.content).strip("\n")
@@ -210,94 +201,6 @@ class Author:
         twice = {f"{q}.{c}" for q, c in self.used if self.used.count((q, c)) > 1}
         if twice:
             raise AuthoringError(f"{self.path}: {', '.join(sorted(twice))}: more than one test.")
-
-
-class Reference:
-    """Source text of the objects in a reference module."""
-
-    def __init__(self, source: str) -> None:
-        """Parse the module."""
-        self.lines = source.splitlines()
-        kinds = (ast.FunctionDef, ast.ClassDef)
-        self.nodes = {n.name: n for n in ast.parse(source).body if isinstance(n, kinds)}
-
-    def definition(self, name: str) -> str:
-        """The whole definition, with the comments that end its body."""
-        node = self.nodes[name]
-        first = min([node.lineno, *(d.lineno for d in node.decorator_list)]) - 1
-        return "\n".join(self.lines[first : self._end(node)])
-
-    def body(self, name: str) -> str:
-        """The statements, without docstring and final return, as they stand in a cell."""
-        node = self.nodes[name]
-        last = node.body[-1]
-        end = last.lineno - 1 if isinstance(last, ast.Return) else self._end(node)
-        documented = ast.get_docstring(node) is not None
-        first = (node.body[0].end_lineno or 0) if documented else node.body[0].lineno - 1
-        return textwrap.dedent("\n".join(self.lines[first:end])).strip("\n")
-
-    def _end(self, node: ast.FunctionDef | ast.ClassDef) -> int:
-        end = node.end_lineno or node.lineno
-        for number in range(end, len(self.lines)):
-            line = self.lines[number]
-            if line.strip() and not line.startswith(" "):
-                break
-            if line.strip():
-                end = number + 1
-        return end
-
-
-def blocks(text: str) -> Iterator[Block]:
-    """Pieces of an assignment's text in order; prose between special pieces stays as it is."""
-    lines, done = text.split("\n"), 0
-    for token in MarkdownIt().parse(text):
-        special = _special(token.type, token.info, token.content) if token.level == 0 else None
-        if special is None or token.map is None:
-            continue
-        yield from _prose(lines, done, token.map[0])
-        kind, words = special
-        yield Block(kind, words, token.content, token.map[0] + 1 + (token.type == "fence"))
-        done = token.map[1]
-    yield from _prose(lines, done, len(lines))
-
-
-def _prose(lines: list[str], start: int, stop: int) -> Iterator[Block]:
-    text = "\n".join(lines[start:stop])
-    if text.strip():
-        yield Block("text", {}, text, start + 1)
-
-
-def _special(kind: str, info: str, content: str) -> tuple[str, dict[str, str]] | None:
-    if kind == "html_block":
-        if match := QUESTION.fullmatch(content.strip()):
-            return "question", {"question": match[1]}
-        return ("end", {}) if END_QUESTION.fullmatch(content.strip()) else None
-    language, *rest = info.split() or [""]
-    words = dict((word.split("=", 1) + [""])[:2] for word in rest)
-    if kind != "fence" or language not in ("python", "markdown") or (language == "markdown" and not rest):
-        return None
-    special = [w for w in ("setup", "solution", "check", "rubric") if w in words]
-    return (special[0] if special else "code"), words
-
-
-def lookup(config: Config, assignment: Assignment, path: str) -> Any:
-    """The value that `[=path]` stands for.
-
-    A path begins with a question (then its points, a setting, or a check and its setting), with
-    `values`, or with a key of the assignment, the course, or the file.
-    """
-    first, *rest = path.split(".")
-    if first in assignment.questions:
-        question = assignment.questions[first]
-        checks = {n: {"points": c.points, **question.settings, **c.settings}
-                  for n, c in question.checks.items()}  # fmt: skip
-        value: Any = {"points": _plain(question.possible), **question.settings, **checks}
-    else:
-        value = {**config.model_dump(exclude={"assignments"}), **assignment.model_dump()}
-        value["points"], rest = _plain(assignment.possible), [first, *rest]
-    for key in rest:
-        value = value[key]
-    return value
 
 
 def assignment_options(name: str, config: Config) -> dict[str, Any]:
@@ -327,10 +230,6 @@ def _fenced(word: str, cells: list[NotebookNode]) -> list[NotebookNode]:
 
 def _code(role: str, source: str) -> NotebookNode:
     return new_code_cell(source, metadata={"autograder": {"role": role}})
-
-
-def _plain(points: float) -> int | float:
-    return int(points) if points == int(points) else points
 
 
 KERNEL = {
@@ -365,9 +264,9 @@ show_checks_as_table()"""
 SUBMIT_TEXT = """\
 ## Submit
 
-Restart the kernel and run all cells once more, save the notebook, then run the cell below: it makes
-a zip file for you to hand in. **On Colab** use *File → Download → Download .ipynb* instead, and hand
-in that file.
+Restart the kernel and run all cells once more, save the notebook, then run the cell below: it
+makes a zip file for you to hand in. **On Colab** use *File → Download → Download .ipynb* instead,
+and hand in that file.
 
 The file's name plays no part in grading. Leave the cells that were given as they are; your own
 additional cells are welcome."""

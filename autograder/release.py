@@ -108,9 +108,8 @@ def _support_files(folder: Path) -> None:
     (folder / "autograder.py").write_text(SHIM, encoding="utf-8")
     (folder / "environment.yml").write_text(ENVIRONMENT, encoding="utf-8")
     leave = shutil.ignore_patterns("hidden", "__pycache__", "make_*.py")
-    for part in ("checks", "data"):
+    for part in ("checks", "data", "training"):
         shutil.copytree(PACKAGE / part, folder / "kit" / part, ignore=leave)
-    shutil.copy(PACKAGE / "training.py", folder / "kit")
     for hidden in (PACKAGE / "data" / "hidden").glob("*.npz"):
         shutil.copy(hidden, folder / f"hidden_{hidden.name}")
 
@@ -133,7 +132,9 @@ def _normalise_zip(source: Path, target: Path) -> None:
             if "__pycache__" in name:
                 continue
             member = zipfile.ZipInfo(name, (2000, 1, 1, 0, 0, 0))
-            member.external_attr = (0o755 if name in ("run_autograder", "setup.sh") else 0o644) << 16
+            member.external_attr = (
+                0o755 if name in ("run_autograder", "setup.sh") else 0o644
+            ) << 16
             member.compress_type = zipfile.ZIP_DEFLATED
             new.writestr(member, old.read(name))
 
@@ -150,6 +151,8 @@ def _finish_notebook(path: Path) -> None:
         stem = f"{question or 'page'}-{mark['role']}"
         seen[stem] += 1
         cell.id = f"{stem}-{seen[stem]}"
+        if mark["role"] != "answer":  # Jupyter and VS Code then refuse to edit or delete it
+            cell.metadata.update(editable=False, deletable=False)
         if cell.cell_type == "code":
             cell.outputs, cell.execution_count = [], None
     nbformat.validate(notebook)

@@ -1,1 +1,1 @@
-"""Files that people read, made from the gradebook alone: grades.csv and a feedback page a student."""
+"""Files that people read, made from the gradebook alone."""

@@ -1,4 +1,4 @@
-"""A feedback page for one attempt: self-contained HTML, everything escaped, hidden checks by name."""
+"""A feedback page for one attempt: self-contained, all text escaped, hidden checks by name."""
 
 from itertools import groupby
 from pathlib import Path
@@ -28,7 +28,7 @@ STATUS = {
     "partial": "Partly graded: the run ended early.",
     "flagged": "Not final: a person has to look at this submission.",
     "invalid": "Not graded: the file can't be used.",
-    "infrastructure": "Not graded yet: something outside your work failed, and it will be run again.",
+    "infrastructure": "Not graded yet: something outside your work failed; it will be run again.",
 }
 
 

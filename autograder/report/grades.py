@@ -29,7 +29,9 @@ def _row(assignment: Assignment, attempt: Attempt) -> Iterator[str]:
     yield shown(total(assignment, attempt))
     yield shown(sum(automatic.values()))
     yield attempt.status
-    yield as_text(" ".join(filter(None, (attempt.reason, *attempt.notes))).replace("\n", " ")[:1000])
+    yield as_text(
+        " ".join(filter(None, (attempt.reason, *attempt.notes))).replace("\n", " ")[:1000]
+    )
     yield as_text(Path(attempt.source).name)
 
 

@@ -1,0 +1,26 @@
+# Every target makes .venv first, if it is not there.
+PYTHON ?= python3
+BIN := .venv/bin
+
+.PHONY: demo test lint check release clean
+
+demo: .venv/ready       ## build the release, grade the sample class, show the grades
+	$(BIN)/autograder build && { $(BIN)/autograder grade cnn_vs_fnn examples/cnn_vs_fnn --out demo || test $$? -eq 1; }
+
+test: .venv/ready       ## all tests
+	$(BIN)/pytest
+
+lint: .venv/ready       ## style and types
+	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy
+
+check: .venv/ready      ## is student/ what text, reference and grading.yml make?
+	$(BIN)/autograder build --check
+
+release: .venv/ready    ## build student/ and dist/ of every assignment
+	$(BIN)/autograder build
+
+clean:                  ## remove everything that was made, but student/
+	rm -rf .venv dist demo
+
+.venv/ready: pyproject.toml constraints.txt
+	$(PYTHON) -m venv .venv && $(BIN)/pip install -q -c constraints.txt -e '.[dev]' && touch $@

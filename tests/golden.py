@@ -1,0 +1,168 @@
+"""The golden bank: notebooks made from the solved one, each with what grading must say of it.
+
+One small YAML file a notebook, in tests/<kind>/<assignment>/:
+    mutants/      one misconception each, and the cases of grading.yml that it fails
+    variants/     other right answers, with full automatic marks
+    submissions/  whole notebooks, and their points for each question
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import nbformat
+import yaml
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell
+
+from autograder.config import Config
+from autograder.grade import Batch, Release
+from autograder.gradebook import Attempt
+
+BANK = Path(__file__).parent
+# Keys that a file of each kind must have; those of CHANGES it may have.
+REQUIRED = {
+    "mutants": {"misconception", "fails"},
+    "variants": {"idea"},
+    "submissions": {"idea", "expect"},
+}
+CHANGES = {"edits", "answers", "inserted", "answered"}
+
+
+class GoldenError(ValueError):
+    """A file of the bank can't be used; the message names the file and what is wrong in it."""
+
+
+@dataclass(frozen=True)
+class Golden:
+    """One notebook of the bank, as changes to the solved notebook. Cells go by their ids.
+
+    Attributes:
+        kind: "mutants", "variants" or "submissions".
+        name: name of the file, without ending.
+        idea: what is wrong, or what is different, in one sentence.
+        edits: for an answer cell the texts to replace (everywhere in it) and their replacements.
+        answers: for an answer cell its whole source.
+        inserted: sources of additional code cells, by the cell that each comes before.
+        answered: questions that are answered at all; the others keep the released stub.
+        fails: cases that don't pass, as "question.case".
+        expect: points by question, for submissions.
+    """
+
+    kind: str
+    name: str
+    idea: str
+    edits: Mapping[str, Mapping[str, str]] = field(default_factory=dict)
+    answers: Mapping[str, str] = field(default_factory=dict)
+    inserted: Mapping[str, str] = field(default_factory=dict)
+    answered: frozenset[str] | None = None
+    fails: frozenset[str] = frozenset()
+    expect: Mapping[str, float] = field(default_factory=dict)
+
+    @property
+    def student(self) -> str:
+        """The name under which it is handed in."""
+        return f"{self.kind}_{self.name}"
+
+
+def load(assignment: str) -> list[Golden]:
+    """All notebooks of the bank for an assignment.
+
+    Raises:
+        GoldenError: a file is not YAML, or a key is missing or unknown.
+    """
+    paths = [p for kind in REQUIRED for p in sorted((BANK / kind / assignment).glob("*.yml"))]
+    if not paths:
+        raise GoldenError(f"{BANK} holds no files for {assignment}.")
+    return [_read(path) for path in paths]
+
+
+def _read(path: Path) -> Golden:
+    kind = path.parts[-3]
+    try:
+        raw = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except yaml.YAMLError as error:
+        raise GoldenError(f"{path}: not YAML: {error}") from None
+    if not isinstance(raw, dict):
+        raise GoldenError(f"{path}: must be a mapping.")
+    if missing := REQUIRED[kind] - set(raw):
+        raise GoldenError(f"{path}: lacks {', '.join(sorted(missing))}.")
+    if unknown := set(raw) - REQUIRED[kind] - CHANGES:
+        raise GoldenError(f"{path}: unknown keys {', '.join(sorted(unknown))}.")
+    return _golden(kind, path.stem, raw)
+
+
+def _golden(kind: str, name: str, raw: dict[str, Any]) -> Golden:
+    idea = raw.pop("misconception", None) or raw.pop("idea")
+    sets = {key: frozenset(raw.pop(key)) for key in ("fails", "answered") if key in raw}
+    return Golden(kind, name, idea, **sets, **raw)
+
+
+def notebook(golden: Golden, release: Path) -> NotebookNode:
+    """The notebook of `golden`, as a student would hand it in.
+
+    Args:
+        golden: what to change.
+        release: dist/<name>/ of the assignment.
+
+    Raises:
+        GoldenError: a cell that is to be changed is not an answer cell, or lacks the old text.
+    """
+    made = nbformat.read(release / "autograder" / f"{release.name}.ipynb", as_version=4)
+    stubs = nbformat.read(release / "student" / f"{release.name}.ipynb", as_version=4)
+    answers = {c.id: c for c in made.cells if c.metadata.autograder.role == "answer"}
+    if golden.answered is not None:
+        _clear(answers, {c.id: c.source for c in stubs.cells}, golden.answered)
+    for key, source in golden.answers.items():
+        _answer(golden, answers, key).source = source
+    for key, edits in golden.edits.items():
+        _edit(golden, _answer(golden, answers, key), edits)
+    for key, source in golden.inserted.items():
+        made.cells.insert(made.cells.index(_answer(golden, answers, key)), new_code_cell(source))
+    return made
+
+
+def _clear(
+    answers: Mapping[str, NotebookNode], stubs: Mapping[str, str], answered: Iterable[str]
+) -> None:
+    for key, cell in answers.items():
+        if cell.metadata.autograder.question not in answered:
+            cell.source = stubs[key]
+
+
+def _answer(golden: Golden, answers: Mapping[str, NotebookNode], key: str) -> NotebookNode:
+    if key not in answers:
+        raise GoldenError(f"{golden.student}: no answer cell {key}; there are {', '.join(answers)}.")
+    return answers[key]
+
+
+def _edit(golden: Golden, cell: NotebookNode, edits: Mapping[str, str]) -> None:
+    for old, new in edits.items():
+        if old not in cell.source:
+            raise GoldenError(f"{golden.student}: {cell.id} does not contain {old!r}.")
+        cell.source = cell.source.replace(old, new)
+
+
+def hand_in(bank: Iterable[Golden], release: Path, inbox: Path) -> dict[str, Path]:
+    """Write the notebooks into the inbox; their paths by student."""
+    inbox.mkdir()
+    paths = {golden.student: inbox / f"{golden.student}.ipynb" for golden in bank}
+    for golden in bank:
+        nbformat.write(notebook(golden, release), paths[golden.student])
+    return paths
+
+
+def grade(inbox: Path, release: Release, grading: Config, out: Path) -> dict[str, Attempt]:
+    """Grade an inbox in one batch, on the CPU wherever it runs; attempts by student."""
+    batch = Batch(release, grading.model_copy(update={"device": "cpu"}), out)
+    try:
+        submissions, _ = batch.pending(inbox)
+        return {attempt.student: attempt for attempt in batch.run(submissions, workers=2)}
+    finally:
+        batch.gradebook.close()
+
+
+def not_passed(attempt: Attempt) -> set[str]:
+    """The cases that did not pass, as "question.case"."""
+    return {f"{r.question}.{r.case}" for r in attempt.results if r.verdict.status != "passed"}

@@ -1,1 +1,1 @@
-"""Autograded exercises for deep learning: checks, data and training for students, grading for teachers."""
+"""Autograded exercises for deep learning: checks, data, training; and grading for teachers."""

@@ -180,7 +180,7 @@ def file_stem(student: str) -> str:
 
 def run_of(outcome: sandbox.Outcome) -> Run:
     """What judging needs of a run's events."""
-    records, errors, stops = [], {}, {}
+    records, errors, stops, outage = [], {}, {}, ""
     asked: Mapping[int, Any] = {
         e["index"]: e.get("question") for e in outcome.events if e.get("event") == "cell"
     }
@@ -188,12 +188,14 @@ def run_of(outcome: sandbox.Outcome) -> Run:
         kind, question = event.get("event"), event.get("question")
         if kind == "evidence":
             records.append({k: event.get(k) for k in ("question", "case", "check", "evidence")})
-        elif kind == "cell_done" and event.get("error") and (owner := asked.get(event["index"])):
-            errors[owner] = _located(event)
+        elif kind == "cell_done" and event.get("error"):
+            if owner := asked.get(event["index"]):
+                errors[owner] = _located(event)
+            outage = event["error"] if "DownloadFailed" in event["error"] else outage
         elif kind == "question_done" and event.get("error") and question:
-            stops[question] = f"Its tests stopped: {event['error']}"
+            stops[question] = f"Its tests ended: {event['error']}"
     ended = "" if outcome.ended == "finished" else outcome.reason
-    return Run(records, errors, stops, ended, outcome.ended == "infrastructure")
+    return Run(records, errors, stops, ended, outcome.ended == "infrastructure", outage)
 
 
 def _located(event: Mapping[str, Any]) -> str:

@@ -40,6 +40,7 @@ class Run:
         cell_errors: for a question the error of its (last failing) cell, in words.
         stops: for a question why its tests did not finish, in words.
         ended: why the whole run ended early, or "".
+        outage: data that a cell could not download, in words, or "".
         infrastructure: the run failed for a reason that is not the student's.
     """
 
@@ -48,6 +49,7 @@ class Run:
     stops: Mapping[str, str]
     ended: str = ""
     infrastructure: bool = False
+    outage: str = ""
 
 
 def judge(assignment: Assignment, run: Run) -> list[CaseResult]:
@@ -73,9 +75,11 @@ def _verdict(question: Question, name: str, case: str, run: Run) -> Verdict:
     if len(found) > 1:
         return Verdict("refused", "This check reported more than once; a person has to look at it.")
     decided = _decide(question, question.checks[case], found[0].get("evidence"))
+    if decided.status == "not_answered" and run.outage:
+        return Verdict("not_run", run.outage)
     if decided.status == "not_answered" and name in run.cell_errors:
         return Verdict(
-            decided.status, f"The cell above stopped with {run.cell_errors[name]}.", decided.hint
+            decided.status, f"The cell above failed: {run.cell_errors[name]}.", decided.hint
         )
     return decided
 

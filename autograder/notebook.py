@@ -128,7 +128,7 @@ def _give_ids(cells: Sequence[NotebookNode], raw: Sequence[dict[str, Any]]) -> i
         cell["id"] = ids[0] if ids and not is_double else next(fresh)
         taken.add(cell.id)
         if ids:
-            cell.metadata["id"] = ids[0] if is_double else ids[-1]
+            cell.metadata["id"] = ids[-1]
     return doubles
 
 

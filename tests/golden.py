@@ -95,8 +95,9 @@ def _read(path: Path) -> Golden:
 
 def _golden(kind: str, name: str, raw: dict[str, Any]) -> Golden:
     idea = raw.pop("misconception", None) or raw.pop("idea")
-    sets = {key: frozenset(raw.pop(key)) for key in ("fails", "answered") if key in raw}
-    return Golden(kind, name, idea, **sets, **raw)
+    for key in {"fails", "answered"} & set(raw):
+        raw[key] = frozenset(raw[key])
+    return Golden(kind, name, idea, **raw)
 
 
 def notebook(golden: Golden, release: Path) -> NotebookNode:
@@ -133,7 +134,9 @@ def _clear(
 
 def _answer(golden: Golden, answers: Mapping[str, NotebookNode], key: str) -> NotebookNode:
     if key not in answers:
-        raise GoldenError(f"{golden.student}: no answer cell {key}; there are {', '.join(answers)}.")
+        raise GoldenError(
+            f"{golden.student}: no answer cell {key}; there are {', '.join(answers)}."
+        )
     return answers[key]
 
 

@@ -7,11 +7,11 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-import golden
 import otter
 import pytest
 
 from autograder.grade import Release
+from tests import golden
 
 NAME = "cnn_vs_fnn"
 CHOSEN = [

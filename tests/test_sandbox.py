@@ -9,10 +9,13 @@ from pathlib import Path
 
 import psutil
 import pytest
-from test_worker import BOUNDS, check, code, executed, kinds, make_job, run_job, values
 
 from autograder import sandbox
 from autograder.sandbox import Bounds, Outcome, in_words
+from autograder.sandbox.bounds import Stop
+from autograder.sandbox.progress import Progress
+from autograder.sandbox.start import WORKER
+from tests.test_worker import BOUNDS, check, code, executed, kinds, make_job, run_job, values
 
 QUICK = dataclasses.replace(BOUNDS, cell_s=1.0, grace_s=0.5)
 GOOD = [code("good = 1", question="good"), check("good")]
@@ -36,14 +39,36 @@ def test_endless_cells_are_interrupted_and_the_next_question_tested(tmp_path):
     cells = [code("while True:\n    pass"), code("import re\nre.match('(a+)+$', 'a' * 60 + 'b')")]
     cells += [check("never"), *LAST]
     tests = {"never": "any(n for n in iter(int, 1))", "last": "env['last']"}
-    outcome = run_job(make_job(tmp_path, cells, tests, QUICK), QUICK)
+    job = make_job(tmp_path, cells, tests, QUICK)
+    outcome = run_job(job, QUICK)
     assert outcome.ended == "finished"
     loop, regex = kinds(outcome, "cell_done")[:2]
-    limit = "KeyboardInterrupt: stopped after 1 s, the time limit of a cell"
+    limit = "stopped after 1 s, the time limit of a cell"
     assert loop["error"] == regex["error"] == limit
     assert loop["line"] in ("while True:", "pass")
     assert kinds(outcome, "question_done")[0]["error"] == limit
     assert values(outcome) == {"last.value": 1, "last.total": 1}
+    shown = executed(job)[0]["outputs"][0]
+    assert (shown["ename"], shown["evalue"]) == ("TimeLimitReached", limit)
+    assert shown["traceback"][-1] == f"TimeLimitReached: {limit}"
+
+
+def test_an_interrupt_of_the_students_own_is_told_as_such(tmp_path):
+    outcome = run_bad(tmp_path, "raise KeyboardInterrupt('mine')")
+    done = next(e for e in kinds(outcome, "cell_done") if e["index"] == 2)
+    assert done["error"] == "KeyboardInterrupt: mine"
+
+
+def test_threads_that_go_on_for_ever_do_not_keep_the_run_from_finishing(tmp_path):
+    source = (
+        "import os, threading\nopen('pid', 'w').write(str(os.getpid()))\n"
+        "def spin():\n    while True: print('x')\n"
+        "for daemon in (True, False): threading.Thread(target=spin, daemon=daemon).start()"
+    )
+    outcome = run_bad(tmp_path, source)
+    assert (outcome.ended, outcome.reason) == ("finished", "")
+    assert values(outcome)["last.value"] == 1
+    assert gone(int((tmp_path / "work" / "pid").read_text()))
 
 
 @pytest.mark.parametrize(
@@ -63,12 +88,20 @@ def test_a_cell_that_does_not_react_is_killed_and_named(tmp_path, source):
     )
 
 
-def test_the_notebook_limit_holds_when_every_cell_is_quick(tmp_path):
-    bounds = dataclasses.replace(BOUNDS, notebook_s=5)
-    cells = [code(f"import time\ntime.sleep(0.5) # {n}") for n in range(20)]
-    outcome = run_job(make_job(tmp_path, cells, {}), bounds)
-    assert outcome.ended == "notebook_limit"
-    assert outcome.reason.startswith("stopped after 5 s, the time limit of a notebook in cell ")
+def test_the_notebook_limit_holds_when_every_cell_is_quick():
+    progress = Progress(BOUNDS, lambda event: None, started=0.0)
+    with pytest.raises(Stop) as never_ready:
+        progress.interrupt_due(BOUNDS.notebook_s + 0.1)
+    assert never_ready.value.ended == "infrastructure"
+    progress.take(b'{"event": "ready"}')
+    progress.take(b'{"event": "cell", "index": 3, "id": null, "question": null}')
+    assert not progress.interrupt_due(BOUNDS.notebook_s)
+    with pytest.raises(Stop) as late:
+        progress.interrupt_due(BOUNDS.notebook_s + 0.1)
+    assert (late.value.ended, late.value.reason) == (
+        "notebook_limit",
+        "stopped after 90 s, the time limit of a notebook in cell 3",
+    )
 
 
 @pytest.mark.parametrize(
@@ -268,7 +301,7 @@ def test_the_environment_is_built_from_nothing(tmp_path, monkeypatch):
     assert names["OPENBLAS_CORETYPE"] == "Haswell"
     assert (names["GIVEN"], names["HOME"]) == ("1", str(job / "home"))
     assert path[0] == str(job)
-    assert not {"/nowhere", str(sandbox.WORKER.parent)} & set(path)
+    assert not {"/nowhere", str(WORKER.parent)} & set(path)
 
 
 def test_several_threads_at_once(tmp_path):
@@ -321,7 +354,7 @@ def test_the_tree_ends_when_the_grader_is_killed(tmp_path):
         "    if event.get('index') == 1: os.kill(os.getpid(), signal.SIGKILL)\n"
         f"sandbox.run(Path({str(job)!r}), bounds, take, {{}})"
     )
-    root = sandbox.WORKER.parents[1]
+    root = WORKER.parents[2]
     done = subprocess.run([sys.executable, "-c", program], cwd=root, check=False)
     assert done.returncode == -9
     supervisor = int(executed(job)[0]["outputs"][0]["text"].split()[1])

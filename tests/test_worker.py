@@ -8,6 +8,8 @@ import pytest
 
 from autograder import sandbox
 from autograder.sandbox import Bounds, Outcome
+from autograder.sandbox.start import WORKER
+from autograder.worker.outputs import Outputs
 
 BOUNDS = Bounds(
     cell_s=20, notebook_s=90, memory_mib=4000, file_mib=64, processes=20, output_kib=64, grace_s=1
@@ -193,7 +195,7 @@ def test_the_executed_notebook_is_valid_and_holds_the_outputs(ordinary):
     error = cells[4]["outputs"][0]
     assert error["ename"] == "NameError"
     assert any("<cell 4>" in line for line in error["traceback"])
-    assert "worker.py" not in "".join(error["traceback"])
+    assert not [line for line in error["traceback"] if "autograder" in line or "IPython" in line]
     assert cells[3]["outputs"] == []
 
 
@@ -314,6 +316,32 @@ def test_a_flood_of_output_is_cut_off(tmp_path):
     assert len(text_of(cells[0])) < 65 * 1024
     assert 5 < len(cells[1]["outputs"]) < 66
     assert outcome.peak_mib < 1000
+
+
+def test_a_thread_may_write_after_the_outputs_of_its_cell_were_taken():
+    outputs = Outputs(100)
+    outputs.write("stdout", "a")
+    taken = outputs.done()
+    outputs.write("stdout", "b")
+    assert [item["text"] for item in taken] == ["a"]
+    assert [item["text"] for item in outputs.done()] == ["ab"]
+
+
+def test_an_import_finds_the_students_module_and_not_one_of_ours(tmp_path):
+    ours = sorted(path.stem for path in WORKER.parent.glob("[a-z]*.py"))
+    assert "shell" in ours
+    source = (
+        f"import sys, autograder, shell\ntaken = [n for n in {ours} if n in sys.modules]\n"
+        "found = [shell.mine, taken, autograder.__file__, sys.path]"
+    )
+    job = make_job(tmp_path, [code(source)], {"q": "env['found']"})
+    (job / "work").mkdir()
+    (job / "work" / "shell.py").write_text("mine = 1")
+    mine, taken, package, path = values(run_job(job))["q.value"]
+    assert (mine, taken) == (1, ["shell"])
+    assert package == str(job / "autograder" / "__init__.py")
+    assert (path[0], path[-1]) == (str(job), str(job / "work"))
+    assert not {str(WORKER.parent), str(WORKER.parents[1])} & set(path)
 
 
 def test_evidence_that_json_cannot_hold_is_an_error_of_the_question(tmp_path):

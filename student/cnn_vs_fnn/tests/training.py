@@ -8,12 +8,12 @@ points = None
 @test_case(points=1, hidden=False)
 def cnn_recipe(cnn_history):
     from autograder import checks
-    checks.run('training.cnn_recipe', 'recipe', {'name': 'cnn_history', 'epochs': 5, 'batch_size': 64, 'learning_rate': 0.003, 'samples': 3000}, history=cnn_history)
+    checks.run('training.cnn_recipe', 'recipe', {'name': 'cnn_history', 'epochs': 8, 'batch_size': 64, 'learning_rate': 0.01, 'samples': 3000}, history=cnn_history)
 
 @test_case(points=1, hidden=False)
 def fnn_recipe(fnn_history):
     from autograder import checks
-    checks.run('training.fnn_recipe', 'recipe', {'name': 'fnn_history', 'epochs': 5, 'batch_size': 64, 'learning_rate': 0.003, 'samples': 3000}, history=fnn_history)
+    checks.run('training.fnn_recipe', 'recipe', {'name': 'fnn_history', 'epochs': 8, 'batch_size': 64, 'learning_rate': 0.01, 'samples': 3000}, history=fnn_history)
 
 @test_case(points=1, hidden=False)
 def cnn_learned(cnn, cnn_history):

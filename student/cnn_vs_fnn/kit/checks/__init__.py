@@ -3,8 +3,16 @@
 from collections.abc import Mapping
 from typing import Any
 
-from autograder.checks import arithmetic, gradients, learning, models, parameters, plots, structure
-from autograder.checks import core
+from autograder.checks import (
+    arithmetic,
+    core,
+    gradients,
+    learning,
+    models,
+    parameters,
+    plots,
+    structure,
+)
 from autograder.checks.core import Check, CheckFailed, CheckNotRun, Verdict
 
 __all__ = ["CHECKS", "Check", "CheckFailed", "CheckNotRun", "Verdict", "run"]

@@ -96,9 +96,7 @@ class Pooled:
     errors: list[float | None]
 
 
-def measure_global_pool(
-    function: Any, *, name: str, shapes: list[list[int]], seed: int
-) -> Pooled:
+def measure_global_pool(function: Any, *, name: str, shapes: list[list[int]], seed: int) -> Pooled:
     """Pool random feature maps (B, C, H, W), and compare with the mean of each channel."""
     generator = torch.Generator().manual_seed(seed)
     maps = [torch.randn(*shape, generator=generator) for shape in shapes]

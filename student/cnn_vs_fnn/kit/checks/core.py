@@ -18,7 +18,8 @@ from typing import Any, Literal
 import numpy as np
 import torch
 
-Status = Literal["passed", "failed", "not_answered", "not_run"]
+Status = Literal["passed", "failed", "not_answered", "not_reached", "not_run", "refused"]
+"""not_reached: the run ended before; not_run: our fault; refused: evidence that can't be true."""
 Sink = Callable[[dict[str, object]], None]
 
 
@@ -92,7 +93,9 @@ class Check:
     @property
     def objects(self) -> tuple[str, ...]:
         """Names of the student's objects that the check looks at."""
-        return tuple(n for n in inspect.signature(self.measure).parameters if n not in self.settings)
+        return tuple(
+            n for n in inspect.signature(self.measure).parameters if n not in self.settings
+        )
 
     @property
     def settings(self) -> tuple[str, ...]:
@@ -117,7 +120,9 @@ def set_sink(sink: Sink | None) -> None:
     _sink = sink
 
 
-def perform(check: Check, settings: Mapping[str, Any], objects: Mapping[str, Any]) -> dict[str, Any]:
+def perform(
+    check: Check, settings: Mapping[str, Any], objects: Mapping[str, Any]
+) -> dict[str, Any]:
     """Measure, and return the evidence as JSON values; what stopped it is evidence as well."""
     chosen = {name: settings[name] for name in _keyword_only(check.measure)}
     try:
@@ -125,7 +130,9 @@ def perform(check: Check, settings: Mapping[str, Any], objects: Mapping[str, Any
             return asdict(check.measure(**objects, **chosen))
     except Stop as stop:
         return stopped(stop.kind, stop.rationale, stop.hint)
-    except Exception as error:  # a fault of the check itself: said so, and never held against anyone
+    except (
+        Exception
+    ) as error:  # a fault of the check itself: said so, and never held against anyone
         return stopped("not_run", f"The check itself broke: {type(error).__name__}: {error}")
 
 
@@ -148,7 +155,7 @@ def decide(check: Check, settings: Mapping[str, Any], evidence: Mapping[str, Any
 
 @contextlib.contextmanager
 def undisturbed() -> Iterator[None]:
-    """Measure without leaving a trace: random states, gradient mode and warnings stay the student's.
+    """Measure without a trace: random states, gradient mode and warnings stay the student's.
 
     A student's numbers must be the same whether the check cells were run or not.
     """
@@ -176,7 +183,9 @@ def call(function: Any, *arguments: Any, name: str) -> Any:
     """Call a student's function; what it raises becomes a failed check that quotes the call."""
     shown = f"{name}({', '.join(_brief(a) for a in arguments)})"
     if not callable(require(function, name)):
-        raise Stop(f"{name} is a {type(function).__name__}, not a function.", f"Define {name}(…) with def.")
+        raise Stop(
+            f"{name} is a {type(function).__name__}, not a function.", f"Define {name}(…) with def."
+        )
     try:
         result = function(*arguments)
     except Exception as error:
@@ -186,7 +195,8 @@ def call(function: Any, *arguments: Any, name: str) -> Any:
         ) from None
     if result is None or result is ...:
         raise NotAnswered(
-            f"{shown} returned nothing.", "Complete the function, and end it with a return statement."
+            f"{shown} returned nothing.",
+            "Complete the function, and end it with a return statement.",
         )
     return result
 

@@ -34,10 +34,12 @@ def measure_gradient_reach(
     target = torch.arange(32) % outputs
     output = forward(module, pictures(input_shape, 32, seed), name)
     if output.shape != (32, outputs):
-        raise Stop(f"{name} gives shape {tuple(output.shape)} for 32 samples.", "Mend the shape first.")
+        raise Stop(
+            f"{name} gives shape {tuple(output.shape)} for 32 samples.", "Mend the shape first."
+        )
     loss = nn.functional.cross_entropy(output, target)
     if loss.requires_grad:
-        loss.backward()
+        torch.autograd.backward(loss)
     named = dict(parameters_of(module))
     trained = {n: p.grad for n, p in named.items() if p.requires_grad}
     norms = {n: number(g.double().norm()) for n, g in trained.items() if g is not None}

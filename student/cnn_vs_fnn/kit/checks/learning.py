@@ -55,16 +55,17 @@ def _inputs(name: str, split: str) -> Tensor:
     try:
         if split == "hidden":
             return data.hidden_images(name)
-        return getattr(DATASETS[name](), split).images
+        images: Tensor = getattr(DATASETS[name](), split).images
+        return images
     except data.DataUnavailable as missing:
         raise Unavailable(str(missing)) from None
 
 
 def _labels(name: str, split: str) -> list[int]:
     try:
-        if split == "hidden":
-            return data.hidden_labels(name).tolist()
-        return getattr(DATASETS[name](), split).labels.tolist()
+        hidden = split == "hidden"
+        labels = data.hidden_labels(name) if hidden else getattr(DATASETS[name](), split).labels
+        return [int(label) for label in labels]
     except data.DataUnavailable as missing:
         raise Unavailable(str(missing)) from None
 
@@ -92,7 +93,9 @@ def judge_recipe(
     """Both networks are trained by one recipe, else the comparison says nothing."""
     wanted = {"epochs": epochs, "batch_size": batch_size, "learning_rate": learning_rate,
               "samples": samples}  # fmt: skip
-    wrong = [f"{k} {getattr(seen, k)}, expected {v}" for k, v in wanted.items() if getattr(seen, k) != v]
+    wrong = [
+        f"{k} {getattr(seen, k)}, expected {v}" for k, v in wanted.items() if getattr(seen, k) != v
+    ]
     return verdict(
         not wrong,
         "; ".join(wrong) or f"{epochs} epochs on {samples:,} samples, as given.",
@@ -103,7 +106,7 @@ def judge_recipe(
 
 @dataclass(frozen=True)
 class Learning:
-    """Loss of each epoch, tensors that did not change, and accuracy as recorded and as it is now."""
+    """Loss of each epoch, tensors that did not change, and accuracy then and now."""
 
     losses: list[float | None]
     unchanged: list[str]

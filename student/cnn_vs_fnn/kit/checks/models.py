@@ -39,7 +39,9 @@ def build(model: Any, name: str, shape: list[int]) -> nn.Module:
 
 def _construct(model: Any, name: str) -> nn.Module:
     if not callable(require(model, name)):
-        raise Stop(f"{name} is a {type(model).__name__}.", f"Make {name} a class derived from nn.Module.")
+        raise Stop(
+            f"{name} is a {type(model).__name__}.", f"Make {name} a class derived from nn.Module."
+        )
     try:
         module = model()
     except Exception as error:
@@ -56,7 +58,7 @@ def _construct(model: Any, name: str) -> nn.Module:
 
 
 def forward(module: nn.Module, inputs: Tensor, name: str) -> Tensor:
-    """The module's output for `inputs`, cast to the dtype of its parameters; faults become `Stop`."""
+    """The module's output for `inputs` in the dtype of its parameters; faults become `Stop`."""
     example = next((p for p in module.parameters() if p.is_floating_point()), inputs)
     try:
         output = module(inputs.to(example.dtype))
@@ -67,10 +69,12 @@ def forward(module: nn.Module, inputs: Tensor, name: str) -> Tensor:
             "Follow the shape of the tensor through forward, layer by layer.",
         ) from None
     if output is None or output is ...:
-        raise NotAnswered(f"The forward method of {name} returns nothing yet.", "Complete the class.")
+        raise NotAnswered(
+            f"The forward method of {name} returns nothing yet.", "Complete the class."
+        )
     if not isinstance(output, Tensor) or not output.is_floating_point():
         raise Stop(
-            f"{name} returns a {type(output).__name__}, expected a tensor of floating-point logits.",
+            f"{name} returns a {type(output).__name__}, expected a tensor of float logits.",
             "Return the output of the last layer.",
         )
     return output
@@ -104,7 +108,9 @@ class Shapes:
     shapes: list[list[int]]
 
 
-def measure_output_shape(model: Any, *, name: str, input_shape: list[int], batches: list[int]) -> Shapes:
+def measure_output_shape(
+    model: Any, *, name: str, input_shape: list[int], batches: list[int]
+) -> Shapes:
     """Shapes of the outputs for several batch sizes."""
     module = build(model, name, input_shape)
     with torch.no_grad():
@@ -121,7 +127,9 @@ def judge_output_shape(seen: Shapes, *, outputs: int) -> Verdict:
     ]
     hint = "Keep the batch dimension: flatten with start_dim=1, and give squeeze() a dimension."
     passed = not wrong and len(seen.shapes) > 0
-    return verdict(passed, "; ".join(wrong) or f"Shape (B, {outputs}) for B = {seen.batches}.", hint)
+    return verdict(
+        passed, "; ".join(wrong) or f"Shape (B, {outputs}) for B = {seen.batches}.", hint
+    )
 
 
 @dataclass(frozen=True)
@@ -189,7 +197,7 @@ def judge_evaluation_mode(seen: Repetition, *, tolerance: float) -> Verdict:
         return Verdict("failed", "The outputs are not finite.", "Look for a division by zero.")
     return verdict(
         seen.difference <= tolerance,
-        f"Two passes in evaluation mode differ by {seen.difference:.2g} (allowed: {tolerance:.2g}).",
+        f"Two passes in evaluation mode differ by {seen.difference:.2g} (up to {tolerance:.2g}).",
         "Use nn.Dropout, or F.dropout(x, p, self.training): plain F.dropout never switches off.",
     )
 

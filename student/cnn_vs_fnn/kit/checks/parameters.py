@@ -5,6 +5,7 @@ which overrides `parameters` changes nothing; and tensors that the forward pass 
 module does not own (layers in a plain list, weights in a closure) are found in the graph.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -105,7 +106,8 @@ def judge_matched_parameters(seen: Pair, *, tolerance: float) -> Verdict:
     off = (seen.second - seen.first) / seen.first
     return verdict(
         abs(off) <= tolerance,
-        f"{seen.first:,} against {seen.second:,} parameters: {off:+.1%} (allowed: ±{tolerance:.0%}).",
+        f"{seen.first:,} against {seen.second:,} parameters: {off:+.1%} "
+        f"(allowed: ±{tolerance:.0%}).",
         "Keep the first model, and change the width of the second.",
     )
 
@@ -159,7 +161,7 @@ def _frozen() -> nn.Module:
 
 
 # Each with its count by hand.
-EXAMPLES = {
+EXAMPLES: dict[str, Callable[[], tuple[nn.Module, int]]] = {
     "a linear layer": lambda: (nn.Linear(12, 5), 12 * 5 + 5),
     "a small CNN": lambda: (
         nn.Sequential(nn.Conv2d(1, 4, 3), nn.ReLU(), nn.Flatten(), nn.Linear(4 * 26 * 26, 10)),

@@ -21,9 +21,13 @@ class Drawing:
 
 
 def measure_curves(
-    figure: Any, first: Any, second: Any, *, name: str, history_names: list[str], quantity: str
+    figure: Any, first: Any, second: Any, *, names: list[str], quantity: str
 ) -> Drawing:
-    """Read a figure's panels; wanted are the `quantity` lists of the two histories."""
+    """Read a figure's panels; wanted are the `quantity` lists of the two histories.
+
+    `names` are those of figure and histories in the notebook.
+    """
+    name, *history_names = names
     if not isinstance(require(figure, name), Figure):
         raise Stop(
             f"{name} is a {type(figure).__name__}, not a matplotlib Figure.",
@@ -54,7 +58,9 @@ def _names(panel: Any, figure: Figure, *, titled: bool) -> list[str]:
 
 def _curves(panel: Any) -> list[list[float | None]]:
     drawn = [line.get_ydata() for line in panel.lines]
-    drawn += [points.get_offsets()[:, 1] for points in panel.collections if len(points.get_offsets())]
+    drawn += [
+        points.get_offsets()[:, 1] for points in panel.collections if len(points.get_offsets())
+    ]
     return [[number(v) for v in list(values)[:2000]] for values in drawn]
 
 
@@ -84,10 +90,14 @@ def judge_curves(seen: Drawing) -> Verdict:
     used = sorted({panels[0] for panels in where.values()})
     unlabelled = [i for i in used if not (seen.x_labels[i].strip() and seen.y_labels[i].strip())]
     if unlabelled:
-        return Verdict("failed", "An axis has no label.", "Use axes.set_xlabel and axes.set_ylabel.")
+        return Verdict(
+            "failed", "An axis has no label.", "Use axes.set_xlabel and axes.set_ylabel."
+        )
     if len({text for i in used for text in seen.names[i]}) < len(seen.wanted):
         return Verdict(
-            "failed", "The curves can't be told apart.", "Give each plot a label, and call axes.legend()."
+            "failed",
+            "The curves can't be told apart.",
+            "Give each plot a label, and call axes.legend().",
         )
     return Verdict("passed", "Both curves, labelled axes and names are there.")
 

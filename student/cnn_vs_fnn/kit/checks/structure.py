@@ -14,21 +14,27 @@ from autograder.checks.core import Check, Verdict, number, verdict
 from autograder.checks.models import build, forward, nudged, pictures
 
 # Operators that multiply by weights, and element-wise operators that are not affine.
-WEIGHTS = frozenset({"convolution", "addmm", "mm", "bmm", "baddbmm", "matmul", "linear", "addbmm", "dot", "mv"})
-ACTIVATIONS = frozenset(
-    "relu leaky_relu prelu _prelu_kernel rrelu rrelu_with_noise elu celu selu gelu silu mish tanh "
-    "sigmoid log_sigmoid_forward hardtanh hardswish hardsigmoid softplus threshold clamp clamp_min "
-    "clamp_max maximum minimum fmax fmin abs exp expm1 log1p sin cos square pow sqrt where heaviside "
-    "softshrink hardshrink atan arctan sinh erf log sign".split()
+WEIGHTS = frozenset(
+    {"convolution", "addmm", "mm", "bmm", "baddbmm", "matmul", "linear", "addbmm", "dot", "mv"}
 )
+# fmt: off
+ACTIVATIONS = frozenset([
+    "abs", "asinh", "atan", "arctan", "celu", "clamp", "clamp_max", "clamp_min", "cos", "elu",
+    "erf", "exp", "expm1", "fmax", "fmin", "gelu", "hardshrink", "hardsigmoid", "hardswish",
+    "hardtanh", "heaviside", "leaky_relu", "log", "log1p", "log_sigmoid_forward", "maximum",
+    "minimum", "mish", "pow", "prelu", "_prelu_kernel", "relu", "rrelu", "rrelu_with_noise",
+    "selu", "sigmoid", "sign", "silu", "sin", "sinh", "softplus", "softshrink", "sqrt",
+    "square", "tanh", "threshold", "where",
+])
+# fmt: on
 
 
-class Recorder(TorchDispatchMode):
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base is untyped
     """Names of the operators of a forward pass in order, and the geometry of its convolutions."""
 
     def __init__(self) -> None:
         """Start with empty records."""
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.operators: list[str] = []
         self.convolutions: list[dict[str, list[int]]] = []
 
@@ -41,7 +47,9 @@ class Recorder(TorchDispatchMode):
             name = "square"
         self.operators.append(name)
         if name == "convolution":
-            self.convolutions.append({"kernel": list(args[1].shape[2:]), "output": list(result.shape[2:])})
+            self.convolutions.append(
+                {"kernel": list(args[1].shape[2:]), "output": list(result.shape[2:])}
+            )
         elif name == "im2col":  # F.unfold, the start of a convolution by hand
             columns = _steps(args)
             self.convolutions.append({"kernel": list(args[1]), "output": columns})
@@ -49,7 +57,7 @@ class Recorder(TorchDispatchMode):
 
 
 def _product_of_activations(args: Any) -> bool:
-    """x * x and gates are non-linear; a product with a parameter or a number is not."""
+    """X * x and gates are non-linear; a product with a parameter or a number is not."""
     tensors = [a for a in args if isinstance(a, Tensor)]
     return len(tensors) == 2 and all(t.dim() > 0 and not t.is_leaf for t in tensors)
 
@@ -57,11 +65,14 @@ def _product_of_activations(args: Any) -> bool:
 def _steps(args: Any) -> list[int]:
     sizes, (kernel, dilation, padding, stride) = args[0].shape[-2:], args[1:5]
     spans = [d * (k - 1) + 1 for d, k in zip(dilation, kernel, strict=True)]
-    return [(n + 2 * p - s) // t + 1 for n, p, s, t in zip(sizes, padding, spans, stride, strict=True)]
+    return [
+        (n + 2 * p - s) // t + 1 for n, p, s, t in zip(sizes, padding, spans, stride, strict=True)
+    ]
 
 
 def _record(module: nn.Module, inputs: Tensor, name: str) -> Recorder:
-    with Recorder() as recorder:
+    recorder = Recorder()
+    with recorder:
         forward(module, inputs, name)
     return recorder
 
@@ -117,7 +128,9 @@ class Convolutions:
     outputs: list[list[int]]
 
 
-def measure_convolution(model: Any, *, name: str, input_shape: list[int], seed: int) -> Convolutions:
+def measure_convolution(
+    model: Any, *, name: str, input_shape: list[int], seed: int
+) -> Convolutions:
     """Geometry of the convolutions that run on two pictures."""
     module = build(model, name, input_shape)
     seen = _record(module, pictures(input_shape, 2, seed), name).convolutions
@@ -173,7 +186,9 @@ def measure_pixel_order(model: Any, *, name: str, input_shape: list[int], seed: 
     with torch.no_grad():
         plain, mixed = forward(module, images, name), forward(module, shuffled, name)
         blank = forward(module, torch.zeros_like(images), name)
-    return Change(number((plain - mixed).abs().max() / (plain - blank).abs().max().clamp_min(1e-12)))
+    return Change(
+        number((plain - mixed).abs().max() / (plain - blank).abs().max().clamp_min(1e-12))
+    )
 
 
 def judge_pixel_order(seen: Change, *, smallest: float) -> Verdict:
@@ -182,7 +197,8 @@ def judge_pixel_order(seen: Change, *, smallest: float) -> Verdict:
         return Verdict("failed", "The outputs are not finite.", "Look for a division by zero.")
     return verdict(
         seen.relative >= smallest,
-        f"Shuffling the pixels changes the output by {seen.relative:.2g} (at least {smallest:.2g}).",
+        f"Shuffling the pixels changes the output by {seen.relative:.2g} "
+        f"(at least {smallest:.2g}).",
         "The network can't see where a pixel is: pool after a convolution, not instead of it.",
     )
 

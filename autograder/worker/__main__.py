@@ -1,0 +1,28 @@
+"""Runs one notebook and its Otter tests, and streams what happens. A script, never imported.
+
+    python -P worker/__main__.py JOB EVENT_FD FILE_MIB TASKS
+
+JOB holds notebook.ipynb (restored), tests/<question>.py, the package `autograder` as the student
+had it, hidden data sets and job.json: {"seed": int, "output_kib": int, "cell_s": float}. FILE_MIB
+bounds each file that is written, TASKS the threads and processes of this user (0: no bound). Cells
+run in JOB/work. The notebook as executed is JOB/executed.ipynb. Exit status: the worker's own, or
+128 + n when signal n ended it. Events are lines of ASCII JSON on EVENT_FD, as listed in
+autograder.sandbox.
+"""
+
+import importlib
+import sys
+import types
+from pathlib import Path
+
+# Our modules are found through a package of a private name and not through sys.path, where -P
+# keeps this folder out: so `import shell` in a notebook finds the student's own shell.py, and
+# `import autograder` the package in JOB, as neither of our folders is ever searched for them.
+PACKAGE = "_autograder_worker"
+
+
+if __name__ == "__main__":
+    package = types.ModuleType(PACKAGE)
+    package.__path__ = [str(Path(__file__).resolve().parent)]
+    sys.modules[PACKAGE] = package
+    importlib.import_module(f"{PACKAGE}.supervisor").main(sys.argv[1:])

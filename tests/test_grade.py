@@ -1,0 +1,330 @@
+"""The batch, end to end, with a real release and real processes."""
+
+import csv
+import json
+import zipfile
+
+import nbformat
+import pytest
+
+from autograder import cli
+from autograder.grade import Batch, Release, ReleaseMissing, file_stem, run_of
+from autograder.sandbox import Outcome
+from tests.conftest import NAME
+
+CELL_S = 25.0  # the longest honest cell, a training, takes a few seconds
+
+
+def solved(root):
+    path = root / "dist" / NAME / "autograder" / f"{NAME}.ipynb"
+    return nbformat.read(path, as_version=4)
+
+
+def answer(notebook, cell_id, source):
+    (cell,) = [c for c in notebook.cells if c.id == cell_id]
+    cell.source = source
+
+
+def changed(root, **sources):
+    """The solved notebook with answer cells replaced; `conv_size` stands for conv_size-answer-1."""
+    notebook = solved(root)
+    for question, source in sources.items():
+        answer(notebook, f"{question}-answer-1", source)
+    return notebook
+
+
+def then(root, question, code):
+    """The solved notebook with `code` after a question's own answer."""
+    notebook = solved(root)
+    (cell,) = [c for c in notebook.cells if c.id == f"{question}-answer-1"]
+    cell.source += f"\n{code}"
+    return notebook
+
+
+def without_ids(notebook):
+    for number, cell in enumerate(notebook.cells):
+        cell.metadata = {"id": f"colab{number}"}
+        cell.id = f"c{number}"
+    del notebook.metadata["otter"]
+    return notebook
+
+
+def shuffled_and_cut(notebook):
+    """Check cells deleted, an answer moved to the end, a given cell edited."""
+    cells = [c for c in notebook.cells if not c.id.endswith("-check-1")]
+    moved = [c for c in cells if c.id == "conv_size-answer-1"]
+    notebook.cells = [c for c in cells if c not in moved] + moved
+    for cell in notebook.cells:
+        if cell.id == "training-given-1":
+            cell.source = cell.source.replace("epochs=8", "epochs=1")
+    return notebook
+
+
+SUBMISSIONS = {
+    "dies": lambda r: then(r, "global_pool", "import os; os._exit(3)"),
+    "hangs": lambda r: then(r, "pool_size", "while True: pass"),
+    "hostile names": lambda r: then(
+        r, "conv_size", "list = [1]; print = 3; max = any = all = isinstance = None"
+    ),
+    "leaves the folder": lambda r: then(r, "conv_size", "import os, shutil; os.chdir('/')"),
+    "wrong cell": lambda r: changed(r, count="def count_parameters(model):\n    retrun 1"),
+    "exits": lambda r: then(r, "conv_size", "import sys; sys.exit()"),
+    "colab": lambda r: without_ids(solved(r)),
+    "shuffled": lambda r: shuffled_and_cut(solved(r)),
+    "equals all": lambda r: changed(
+        r,
+        conv_size="class Any:\n    def __eq__(self, other): return True\n"
+        "    def __ne__(self, other): return False\n"
+        "def conv_output_size(*a): return Any()",
+        pool_size=(
+            "def pool_output_size(size, kernel, stride=None, padding=0):\n"
+            "    return (size + 2 * padding - kernel) // (stride or kernel) + 1"
+        ),
+    ),
+    "looks for labels": lambda r: then(
+        r, "conv_size", "from autograder.data import hidden_labels\nhidden_labels()"
+    ),
+    "downloads": lambda r: changed(
+        r,
+        training="import autograder.data.mnist as mnist\n"
+        "def no_network(root): raise mnist.DownloadFailed('Full MNIST could not be loaded.')\n"
+        "mnist._mnist = no_network\n"
+        "full = load_digits(source='mnist')\n"
+        "cnn = CNN()\ncnn_history = fit(cnn, full.train, full.validation, recipe)",
+    ),
+    "twice": lambda r: then(
+        r,
+        "conv_size",
+        "from autograder.checks import core\n"
+        "core._sink({'question': 'fnn', 'case': 'logits', 'check': 'logits', "
+        "'evidence': {'smallest': -9.0, 'largest': 9.0, 'row_sum_error': 3.0}})",
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def graded(release_root, tmp_path_factory, grading):
+    """All submissions graded in one batch; attempts by student."""
+    inbox, out = tmp_path_factory.mktemp("inbox"), tmp_path_factory.mktemp("out")
+    for student, make in SUBMISSIONS.items():
+        nbformat.write(make(release_root), inbox / f"{student}.ipynb")
+    nbformat.write(solved(release_root), inbox / "hw (1) [ü]+.ipynb")
+    with zipfile.ZipFile(inbox / "zipped.zip", "w") as archive:
+        archive.writestr(f"{NAME}.ipynb", nbformat.writes(solved(release_root)))
+        archive.writestr("torch.py", "raise RuntimeError")
+    (inbox / "empty.ipynb").write_text("")
+    (inbox / "page.ipynb").write_text("<!doctype html><html>Sign in</html>")
+    limits = grading.limits.model_copy(update={"cell_s": CELL_S, "notebook_s": 120.0})
+    settings = grading.model_copy(update={"limits": limits})
+    batch = Batch(Release.load(NAME, release_root), settings, out)
+    new, done = batch.pending(inbox)
+    assert done == 0
+    attempts = {a.student: a for a in batch.run(new, workers=2)}
+    return batch, inbox, attempts
+
+
+def points(attempt, assignment):
+    return {n: attempt.points(n) for n, q in assignment.questions.items() if not q.manual}
+
+
+def full(assignment, **less):
+    best = {n: q.possible for n, q in assignment.questions.items() if not q.manual}
+    return {**best, **less}
+
+
+@pytest.mark.parametrize(
+    "student",
+    ["hw (1) [ü]+", "zipped", "colab", "shuffled", "hostile names", "leaves the folder", "exits"],
+)
+def test_right_answers_get_full_marks_whatever_the_file_looks_like(graded, grading, student):
+    attempt = graded[2][student]
+    assert (attempt.status, attempt.reason) == ("graded", "")
+    assert points(attempt, grading.assignment(NAME)) == full(grading.assignment(NAME))
+
+
+def test_corrections_are_told(graded):
+    assert any("put back" in note for note in graded[2]["shuffled"].notes)
+    assert any("torch.py" in note for note in graded[2]["zipped"].notes)
+
+
+def test_a_dead_kernel_costs_only_what_comes_after_it(graded, grading):
+    attempt = graded[2]["dies"]
+    got = points(attempt, grading.assignment(NAME))
+    assert attempt.status == "partial"
+    assert "exit status 3" in attempt.reason
+    assert (got["conv_size"], got["pool_size"], got["global_pool"], got["cnn"]) == (3, 2, 0, 0)
+
+
+def test_an_endless_loop_costs_its_question_only(graded, grading):
+    attempt = graded[2]["hangs"]
+    got = points(attempt, grading.assignment(NAME))
+    # The function was defined before the loop began, so even that question is answered.
+    assert got == full(grading.assignment(NAME))
+
+
+def test_a_cell_that_fails_is_quoted(graded, grading):
+    attempt = graded[2]["wrong cell"]
+    assert points(attempt, grading.assignment(NAME)) == full(grading.assignment(NAME), count=0)
+    told = [r.verdict for r in attempt.results if r.question == "count"]
+    assert {v.status for v in told} == {"not_answered"}
+    assert "SyntaxError" in told[0].rationale
+
+
+def test_an_object_that_equals_everything_gains_nothing(graded, grading):
+    got = points(graded[2]["equals all"], grading.assignment(NAME))
+    assert got == full(grading.assignment(NAME), conv_size=0)
+
+
+def test_hidden_labels_are_not_beside_the_student(graded, grading):
+    """The cell fails for want of the file; its question was answered before."""
+    attempt = graded[2]["looks for labels"]
+    assert points(attempt, grading.assignment(NAME)) == full(grading.assignment(NAME))
+    executed = (graded[0].out / "executed" / f"{file_stem(attempt.student)}.ipynb").read_text()
+    assert "DataUnavailable" in executed
+    predicted = [r for r in attempt.records if r["case"] == "cnn_accuracy"]
+    assert len(predicted[0]["evidence"]["classes"][0]) == 1000
+    assert "labels" not in json.dumps([r["evidence"] for r in attempt.records])
+
+
+def test_a_failed_download_is_not_the_students_fault(graded):
+    attempt = graded[2]["downloads"]
+    assert attempt.status == "infrastructure"
+    assert "could not be loaded" in attempt.reason
+    assert attempt.points("training") is None
+    assert attempt.points("cnn") == 9
+
+
+def test_evidence_that_comes_twice_is_flagged_and_not_scored(graded):
+    attempt = graded[2]["twice"]
+    assert attempt.status == "flagged"
+    assert "more than once" in attempt.reason
+    assert attempt.points("fnn") is None
+    assert attempt.points("cnn") == 9
+
+
+def test_unusable_files_are_invalid_and_the_batch_goes_on(graded):
+    empty, page = graded[2]["empty"], graded[2]["page"]
+    assert empty.status == page.status == "invalid"
+    assert "empty" in empty.reason
+    assert "web page" in page.reason
+    assert empty.points("cnn") is None
+
+
+def test_a_second_run_repeats_only_what_needs_it(graded):
+    batch, inbox, attempts = graded
+    new, done = batch.pending(inbox)
+    assert {s.student for s in new} == {"twice", "downloads"}
+    assert done == len(attempts) - 2
+
+
+def test_the_gradebook_holds_what_was_graded(graded):
+    batch, _, attempts = graded
+    kept = {a.student: a for a in batch.gradebook.attempts(NAME)}
+    assert kept.keys() == attempts.keys()
+    for student, attempt in attempts.items():
+        assert kept[student].results == attempt.results
+
+
+def test_no_release_says_what_to_do(tmp_path):
+    with pytest.raises(ReleaseMissing, match="autograder build cnn_vs_fnn"):
+        Release.load(NAME, tmp_path)
+
+
+def test_a_failing_grader_is_infrastructure_and_not_a_zero(release_root, tmp_path, grading):
+    """A machine without a place for temporary files: nobody's answer, so nobody's zero."""
+    batch = Batch(Release.load(NAME, release_root), grading, tmp_path / "out")
+    batch._execute = lambda *_: (_ for _ in ()).throw(OSError("No space left on device"))
+    nbformat.write(solved(release_root), tmp_path / "ada.ipynb")
+    new, _ = batch.pending(tmp_path)
+    (attempt,) = batch.run(new, workers=1)
+    assert attempt.status == "infrastructure"
+    assert "No space left" in attempt.reason
+    assert attempt.points("cnn") is None
+
+
+def test_missing_hidden_images_are_infrastructure(release_root, tmp_path, grading, monkeypatch):
+    release = Release.load(NAME, release_root)
+    monkeypatch.setattr(
+        Release, "unpack", lambda self, job, real=Release.unpack: _without_hidden(real, self, job)
+    )
+    batch = Batch(release, grading, tmp_path / "out")
+    nbformat.write(solved(release_root), tmp_path / "ada.ipynb")
+    (attempt,) = batch.run(batch.pending(tmp_path)[0], workers=1)
+    assert attempt.status == "infrastructure"
+    assert attempt.points("training") is None
+    assert attempt.points("cnn") == 9
+
+
+def _without_hidden(real, release, job):
+    real(release, job)
+    (job / "hidden_digits.npz").unlink()
+
+
+def test_names_become_safe_and_different_file_names():
+    names = ["ada", "../x", "..x", "a/b", "a b", "a_b", "ü", "=1", ""]
+    stems = [file_stem(n) for n in names]
+    assert len(set(stems)) == len(names)
+    assert stems[0] == "ada"
+    for stem in stems:
+        assert "/" not in stem
+        assert not stem.startswith(".")
+
+
+def test_events_become_a_run():
+    events = [
+        {"event": "cell", "index": 3, "id": "x", "question": "q"},
+        {"event": "cell_done", "index": 3, "error": "NameError: x", "line": "y = x"},
+        {"event": "cell", "index": 4, "id": "y", "question": None},
+        {"event": "cell_done", "index": 4, "error": "ValueError", "line": None},
+        {"event": "evidence", "question": "q", "case": "c", "check": "k", "evidence": {"a": 1}},
+        {"event": "question_done", "question": "q", "error": "stopped after 3 s"},
+    ]
+    run = run_of(Outcome("died", "killed by signal 9", events, 1.0, 1.0, 1.0, 0))
+    assert list(run.records) == [{"question": "q", "case": "c", "check": "k", "evidence": {"a": 1}}]
+    assert run.cell_errors == {"q": "NameError: x (line: y = x)"}
+    assert "stopped after 3 s" in run.stops["q"]
+    assert run.ended == "killed by signal 9"
+    assert not run.infrastructure
+
+
+def test_the_command_writes_table_pages_and_exit_status(release_root, tmp_path, capsys):
+    inbox = tmp_path / "inbox"
+    inbox.mkdir()
+    nbformat.write(changed(release_root, cnn="CNN = None"), inbox / "ada.ipynb")
+    command = ["--root", str(release_root), "grade", NAME, str(inbox), "--out", str(tmp_path / "o")]
+    assert cli.main([*command, "--workers", "1"]) == 0
+    assert "1/1 ada: graded" in capsys.readouterr().out
+    (inbox / "bob.ipynb").write_text("{")
+    assert cli.main(command) == 1
+    seen = capsys.readouterr().out
+    assert "1 submissions were graded before" in seen
+    with (tmp_path / "o" / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
+        rows = {r["student"]: r for r in csv.DictReader(file)}
+    assert rows["ada"]["cnn"] == "0"
+    assert rows["bob"]["total"] == ""
+    assert {p.name for p in (tmp_path / "o" / "feedback").iterdir()} == {"ada.html", "bob.html"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "expected"),
+    [
+        (["grade", "cnn", ".", "--out", "o"], "There is no assignment 'cnn'"),
+        (["grade", NAME, "absent", "--out", "o"], "is not a folder"),
+        (["grade", NAME, ".", "--out", "o", "--workers", "0"], "--workers: at least 1"),
+        (["build", "cnn"], "There is no assignment 'cnn'"),
+    ],
+)
+def test_wrong_use_is_one_line_and_status_two(
+    release_root, tmp_path, monkeypatch, capsys, arguments, expected
+):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["--root", str(release_root), *arguments]) == 2
+    error = capsys.readouterr().err
+    assert expected in error
+    assert len(error.strip().splitlines()) == 1
+
+
+def test_the_wrong_folder_is_told(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["build"]) == 2
+    assert "grading.yml: no such file" in capsys.readouterr().err

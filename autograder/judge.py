@@ -16,6 +16,9 @@ from autograder.checks import CHECKS
 from autograder.checks.core import Verdict, decide
 from autograder.config import Assignment, CheckEntry, ConfigError, Question, settings_of
 
+# What evidence that no measurement makes can raise on its way through schema and judge.
+UNFIT = (ValidationError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
+
 AttemptStatus = Literal["graded", "partial", "flagged", "invalid", "infrastructure"]
 
 
@@ -94,7 +97,7 @@ def _decide(question: Question, entry: CheckEntry, evidence: Any) -> Verdict:
     try:
         _schema(entry.check).validate_json(json.dumps(evidence, allow_nan=False))
         return decide(check, settings_of(question, entry, check.settings), evidence)
-    except (ValidationError, TypeError, ValueError, LookupError, ArithmeticError) as error:
+    except UNFIT as error:
         kind = type(error).__name__
         return Verdict(
             "refused", f"The evidence does not fit the check ({kind}); a person has to look."

@@ -71,12 +71,17 @@ def test_norms_are_those_of_the_loss_by_hand():
     """Softmax regression: d loss / d W = (p − onehot)ᵀ x / n."""
     model = nn.Sequential(nn.Flatten(), nn.Linear(36, 4))
     norms = measured(model)["norms"]
-    used, x = nudged(build(model, "Net", [1, 6, 6]), 5), pictures([1, 6, 6], 32, 5).flatten(1)
-    with torch.no_grad():
-        p = (x @ used[1].weight.T + used[1].bias).softmax(1)
-    error = p - nn.functional.one_hot(torch.arange(32) % 4, 4)
-    assert norms["1.weight"] == pytest.approx(float((error.T @ x / 32).norm()), rel=1e-4)
-    assert norms["1.bias"] == pytest.approx(float(error.mean(0).norm()), rel=1e-4)
+    x = pictures([1, 6, 6], 32, 5).flatten(1)
+    by_hand = {"1.weight": [], "1.bias": []}
+    for seed in (5, 6, 7):  # the largest of three starts counts
+        used = nudged(build(model, "Net", [1, 6, 6]), seed)
+        with torch.no_grad():
+            p = (x @ used[1].weight.T + used[1].bias).softmax(1)
+        error = p - nn.functional.one_hot(torch.arange(32) % 4, 4)
+        by_hand["1.weight"].append(float((error.T @ x / 32).norm()))
+        by_hand["1.bias"].append(float(error.mean(0).norm()))
+    for name, values in by_hand.items():
+        assert norms[name] == pytest.approx(max(values), rel=1e-4)
 
 
 UNREACHED = {

@@ -95,6 +95,7 @@ def _grade(options: argparse.Namespace, config: Config) -> int:
     if options.workers is not None and options.workers < 1:
         raise ConfigError("--workers: at least 1.")
     workers = options.workers or config.workers or os.cpu_count() or 1
+    config.assignment(options.name)
     batch = Batch(Release.load(options.name, options.root), config, options.out)
     new, done = batch.pending(options.inbox)
     if done:

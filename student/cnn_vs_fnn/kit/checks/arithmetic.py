@@ -107,7 +107,7 @@ def measure_global_pool(function: Any, *, name: str, shapes: list[list[int]], se
 
 def _tensor(result: Any, name: str) -> Tensor:
     if isinstance(result, Tensor):
-        return result.detach()
+        return result.detach().cpu()
     raise Stop(f"{name} returned a {type(result).__name__}.", "Return a tensor of shape (B, C).")
 
 
@@ -129,7 +129,7 @@ def judge_global_pool(seen: Pooled, *, tolerance: float) -> Verdict:
                 f"An input {tuple(given)} gives shape {tuple(shape)}, expected {tuple(given[:2])}.",
                 "squeeze() without a dimension also removes a batch or channel dimension of one.",
             )
-        if error is None or not error <= tolerance:
+        if error is None or not 0 <= error <= tolerance:
             return Verdict(
                 "failed",
                 f"For an input {tuple(given)} the values are off by "

@@ -25,31 +25,60 @@ class Gradients:
 def measure_gradient_reach(
     model: Any, *, name: str, input_shape: list[int], outputs: int, seed: int
 ) -> Gradients:
-    """Gradient of the cross-entropy on a random batch, in evaluation mode, from a nudged start.
+    """Gradient of the cross-entropy on a random batch, in evaluation mode, from nudged starts.
 
-    In training mode batch norm cancels the gradient of a bias before it, and a last layer that
-    starts at zero hides the rest; neither is a fault.
+    In training mode batch norm cancels the gradient of a bias before it, a last layer that starts
+    at zero hides the rest, and in a narrow layer all units can be off by chance; none is a fault.
+    So the largest of three gradients counts for each tensor.
     """
-    module = nudged(build(model, name, input_shape), seed)
-    target = torch.arange(32) % outputs
-    output = forward(module, pictures(input_shape, 32, seed), name)
-    if output.shape != (32, outputs):
-        raise Stop(
-            f"{name} gives shape {tuple(output.shape)} for 32 samples.", "Mend the shape first."
-        )
-    loss = nn.functional.cross_entropy(output, target)
-    if loss.requires_grad:
+    module = build(model, name, input_shape)
+    images = pictures(input_shape, 32, seed)
+    starts = [nudged(module, seed + k) for k in range(3)]
+    for start in starts:
+        output = forward(start, images, name)
+        if output.shape != (32, outputs):
+            raise Stop(
+                f"{name} gives shape {tuple(output.shape)} for 32 samples.", "Mend the shape first."
+            )
+        _backward(nn.functional.cross_entropy(output, torch.arange(32) % outputs), name)
+    trained = {n for n, p in parameters_of(module) if p.requires_grad}
+    reached = {n: _norms(n, starts) for n in sorted(trained)}
+    return Gradients(
+        norms={n: _largest(norms) for n, norms in reached.items() if norms},
+        missing=[n for n, norms in reached.items() if not norms],
+        frozen=[n for n, _ in parameters_of(module) if n not in trained],
+    )
+
+
+def _largest(norms: list[float | None]) -> float | None:
+    finite = [norm for norm in norms if norm is not None]
+    return max(finite) if len(finite) == len(norms) else None
+
+
+def _norms(name: str, starts: list[nn.Module]) -> list[float | None]:
+    """Norms of the gradients that reached a parameter; None for one that is not finite."""
+    gradients = [nn.Module.get_parameter(start, name).grad for start in starts]
+    return [number(g.double().norm()) for g in gradients if g is not None]
+
+
+def _backward(loss: torch.Tensor, name: str) -> None:
+    if not loss.requires_grad:
+        return  # nothing is reached, which is what will be told
+    try:
         torch.autograd.backward(loss)
-    named = dict(parameters_of(module))
-    trained = {n: p.grad for n, p in named.items() if p.requires_grad}
-    norms = {n: number(g.double().norm()) for n, g in trained.items() if g is not None}
-    missing = [n for n, g in trained.items() if g is None]
-    return Gradients(norms, missing, [n for n, p in named.items() if not p.requires_grad])
+    except Exception as error:
+        raise Stop(
+            f"The backward pass of {name} raised {type(error).__name__}: {str(error)[:500]}",
+            "Write x = x + 1 in place of x += 1: a gradient may need what was overwritten.",
+        ) from None
 
 
 def judge_gradient_reach(seen: Gradients) -> Verdict:
     """Every parameter tensor is trainable, and its gradient is finite and not zero."""
-    silent = [*seen.missing, *(n for n, norm in seen.norms.items() if norm == 0)]
+    silent = [
+        *seen.missing,
+        *(n for n, norm in seen.norms.items() if norm is not None and norm <= 0),
+    ]
     if not seen.norms and not silent and not seen.frozen:
         return Verdict("failed", "There are no parameters.", "Create the layers in __init__.")
     faults = {

@@ -4,7 +4,6 @@ Predictions on the hidden set are evidence; its labels are read by the judging h
 never enter the student's process in the batch grader. Units: accuracies are fractions in [0, 1].
 """
 
-import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,6 +12,7 @@ from torch import Tensor, nn
 
 from autograder import data, training
 from autograder.checks.core import Check, Stop, Unavailable, Verdict, number, require, verdict
+from autograder.checks.models import duplicate
 
 DATASETS = {"digits": data.digits}
 
@@ -33,9 +33,7 @@ def _trained(model: Any, name: str) -> nn.Module:
             f"{name} is a {type(model).__name__}, not a model.",
             f"Make the model first, then train it: {name} = …()",
         )
-    copied = copy.deepcopy(model).cpu().eval()
-    assert isinstance(copied, nn.Module)
-    return copied
+    return duplicate(model, name)
 
 
 def _predict(model: Any, inputs: Tensor, name: str) -> list[int]:
@@ -119,6 +117,8 @@ def measure_learned(
 ) -> Learning:
     """Read the History, and evaluate the model again on the validation set."""
     trained, seen = _trained(model, model_name), _history(history, history_name)
+    if not (seen.train_loss and seen.validation_accuracy):
+        raise Stop(f"{history_name} has no epochs.", f"Write {history_name} = fit(…).")
     labels = torch.tensor(_labels(dataset, "validation"))
     predictions = torch.tensor(_predict(trained, _inputs(dataset, "validation"), model_name))
     return Learning(
@@ -131,6 +131,8 @@ def measure_learned(
 
 def judge_learned(seen: Learning, *, largest_loss_ratio: float, tolerance: float) -> Verdict:
     """Weights changed, the loss fell, and the model is the one that the History tells of."""
+    if not all(0 <= (a or 0) <= 1 for a in (seen.recorded, seen.now)):
+        raise ValueError("an accuracy beyond 1")
     if seen.unchanged:
         return Verdict(
             "failed",
@@ -146,7 +148,8 @@ def judge_learned(seen: Learning, *, largest_loss_ratio: float, tolerance: float
             "The network does not learn: check activations, and that forward returns logits.",
         )
     same = seen.recorded is not None and seen.now is not None
-    same = same and abs(float(seen.recorded or 0) - float(seen.now or 0)) <= tolerance
+    rounding = 1e-9
+    same = same and abs(float(seen.recorded or 0) - float(seen.now or 0)) <= tolerance + rounding
     return verdict(
         same,
         f"Loss from {first:.3g} to {last:.3g}; validation accuracy {seen.recorded} when trained, "
@@ -172,6 +175,8 @@ def measure_disjoint(history: Any, *, name: str, dataset: str) -> Overlap:
 
 def judge_disjoint(seen: Overlap) -> Verdict:
     """No sample of the validation or test set was trained on."""
+    if seen.shared.keys() != {"validation", "test"} or min(seen.shared.values()) < 0:
+        raise ValueError("not the counts of both sets")
     shared = [f"{count:,} of the {split} set" for split, count in seen.shared.items() if count]
     return verdict(
         not shared and seen.samples > 0,
@@ -195,17 +200,20 @@ def measure_accuracy(model: Any, *, model_name: str, dataset: str, split: str) -
     return Predictions([_predict(model, _inputs(dataset, split), model_name)], dataset, split)
 
 
-def _accuracies(seen: Predictions) -> list[float]:
-    labels = _labels(seen.dataset, seen.split)
+def _right(seen: Predictions, dataset: str, split: str) -> tuple[list[int], int]:
+    labels = _labels(dataset, split)
+    if (seen.dataset, seen.split) != (dataset, split):
+        raise ValueError("predictions on another set than was asked for")
     if any(len(classes) != len(labels) for classes in seen.classes):
-        raise Unavailable("The number of predictions differs from the number of labels.")
+        raise ValueError("not one prediction a sample")
     right = [sum(p == y for p, y in zip(c, labels, strict=True)) for c in seen.classes]
-    return [count / len(labels) for count in right]
+    return right, len(labels)
 
 
-def judge_accuracy(seen: Predictions, *, smallest: float) -> Verdict:
+def judge_accuracy(seen: Predictions, *, smallest: float, dataset: str, split: str) -> Verdict:
     """Accuracy reaches the threshold."""
-    (accuracy,) = _accuracies(seen)
+    (right,), total = _right(seen, dataset, split)
+    accuracy = right / total
     return verdict(
         accuracy >= smallest,
         f"Accuracy on the {seen.split} set: {accuracy:.3f} (at least {smallest:.3f}).",
@@ -222,11 +230,14 @@ def measure_accuracy_gap(
     return Predictions(classes, dataset, split)
 
 
-def judge_accuracy_gap(seen: Predictions, *, smallest_gap: float) -> Verdict:
+def judge_accuracy_gap(
+    seen: Predictions, *, smallest_gap: float, dataset: str, split: str
+) -> Verdict:
     """The first model is better than the second by the gap that its inductive bias gives."""
-    first, second = _accuracies(seen)
+    (won, lost), total = _right(seen, dataset, split)
+    first, second = won / total, lost / total
     return verdict(
-        first - second >= smallest_gap,
+        (won - lost) / total >= smallest_gap,
         f"Accuracy on the {seen.split} set: {first:.3f} against {second:.3f}, a gap of "
         f"{first - second:.3f} (at least {smallest_gap:.3f}).",
         "At equal parameter counts the convolutional network should win clearly.",

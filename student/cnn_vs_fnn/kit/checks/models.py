@@ -30,11 +30,43 @@ def build(model: Any, name: str, shape: list[int]) -> nn.Module:
 
     Lazy layers get their sizes from one forward pass on zeros of shape (2, *shape).
     """
-    module = copy.deepcopy(model) if isinstance(model, nn.Module) else _construct(model, name)
-    module = module.cpu().eval()
+    given = isinstance(model, nn.Module)
+    module = duplicate(model, name) if given else _on_cpu(_construct(model, name))
     with torch.no_grad():
         forward(module, torch.zeros(2, *shape), name)
+    if unused := [n for n, p in parameters_of(module) if nn.parameter.is_lazy(p)]:
+        raise Stop(
+            f"{name} never uses {', '.join(unused)} in forward.",
+            "Use the lazy layer in forward, or remove it from __init__.",
+        )
     return module
+
+
+def duplicate(module: nn.Module, name: str) -> nn.Module:
+    """A copy on the CPU in evaluation mode; methods that the class overrides play no part.
+
+    Tensors that the model keeps from a forward pass hang on its graph, which can't be copied.
+    """
+    kept = {
+        id(value): value.detach()
+        for part in nn.Module.modules(module)
+        for value in vars(part).values()
+        if isinstance(value, Tensor) and not value.is_leaf
+    }
+    try:
+        copied = copy.deepcopy(module, kept)
+    except Exception as error:
+        raise Stop(
+            f"{name} can't be copied: {type(error).__name__}: {str(error)[:300]}",
+            "Keep no generators, locks, open files or lists of outputs in the model.",
+        ) from None
+    return _on_cpu(copied)
+
+
+def _on_cpu(module: nn.Module) -> nn.Module:
+    for part in nn.Module.modules(module):
+        part.training = False
+    return nn.Module.cpu(module)
 
 
 def _construct(model: Any, name: str) -> nn.Module:
@@ -59,7 +91,7 @@ def _construct(model: Any, name: str) -> nn.Module:
 
 def forward(module: nn.Module, inputs: Tensor, name: str) -> Tensor:
     """The module's output for `inputs` in the dtype of its parameters; faults become `Stop`."""
-    example = next((p for p in module.parameters() if p.is_floating_point()), inputs)
+    example = next((p for _, p in parameters_of(module) if p.is_floating_point()), inputs)
     try:
         output = module(inputs.to(example.dtype))
     except Exception as error:
@@ -82,13 +114,22 @@ def forward(module: nn.Module, inputs: Tensor, name: str) -> Tensor:
 
 def nudged(module: nn.Module, seed: int) -> nn.Module:
     """A copy whose parameters moved a little, so that an initial value of zero hides nothing."""
-    moved = copy.deepcopy(module)
+    moved = duplicate(module, "The model")
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for _, parameter in parameters_of(moved):
             noise = torch.randn(parameter.shape, generator=generator, dtype=torch.float64)
             parameter.add_(0.05 * noise.to(parameter.dtype))
     return moved
+
+
+def scaled(module: nn.Module, factor: float) -> nn.Module:
+    """A copy whose parameters are multiplied by `factor`."""
+    copied = duplicate(module, "The model")
+    with torch.no_grad():
+        for _, parameter in parameters_of(copied):
+            parameter.mul_(factor)
+    return copied
 
 
 def pictures(shape: list[int], count: int, seed: int) -> Tensor:
@@ -118,7 +159,7 @@ def measure_output_shape(
     return Shapes(batches, [list(o.shape) for o in outputs])
 
 
-def judge_output_shape(seen: Shapes, *, outputs: int) -> Verdict:
+def judge_output_shape(seen: Shapes, *, outputs: int, batches: list[int]) -> Verdict:
     """Every batch of B samples must give (B, outputs), a batch of one included."""
     wrong = [
         f"a batch of {b} gives shape {tuple(s)}, expected {(b, outputs)}"
@@ -126,7 +167,7 @@ def judge_output_shape(seen: Shapes, *, outputs: int) -> Verdict:
         if s != [b, outputs]
     ]
     hint = "Keep the batch dimension: flatten with start_dim=1, and give squeeze() a dimension."
-    passed = not wrong and len(seen.shapes) > 0
+    passed = not wrong and seen.batches == batches
     return verdict(
         passed, "; ".join(wrong) or f"Shape (B, {outputs}) for B = {seen.batches}.", hint
     )
@@ -163,7 +204,7 @@ def judge_batch_independence(seen: Independence, *, tolerance: float) -> Verdict
     """A sample's logits may not depend on the samples beside it (relative to their size)."""
     if seen.difference is None or seen.scale is None:
         return Verdict("failed", "The outputs are not finite.", "Look for a division by zero.")
-    passed = seen.difference <= tolerance * max(1.0, seen.scale)
+    passed = 0 <= seen.difference <= tolerance * max(1.0, seen.scale)
     return verdict(
         passed,
         f"In company a sample's output changes by {seen.difference:.2g} "
@@ -196,7 +237,7 @@ def judge_evaluation_mode(seen: Repetition, *, tolerance: float) -> Verdict:
     if seen.difference is None:
         return Verdict("failed", "The outputs are not finite.", "Look for a division by zero.")
     return verdict(
-        seen.difference <= tolerance,
+        0 <= seen.difference <= tolerance,
         f"Two passes in evaluation mode differ by {seen.difference:.2g} (up to {tolerance:.2g}).",
         "Use nn.Dropout, or F.dropout(x, p, self.training): plain F.dropout never switches off.",
     )
@@ -212,14 +253,16 @@ class Outputs:
 
 
 def measure_logits(model: Any, *, name: str, input_shape: list[int], seed: int) -> Outputs:
-    """Range and row sums over pictures and large noise: wide enough to show a squashing output."""
-    module = nudged(build(model, name, input_shape), seed)
-    generator = torch.Generator().manual_seed(seed)
-    loud = 100 * torch.randn(32, *input_shape, generator=generator)
+    """Range and row sums over pictures, with the weights as they are and up to 64 times as large.
+
+    Weights change the size of logits, but not the range of a softmax, sigmoid, ReLU or tanh.
+    """
+    module, images = nudged(build(model, name, input_shape), seed), pictures(input_shape, 32, seed)
     with torch.no_grad():
-        output = forward(module, torch.cat([pictures(input_shape, 32, seed), loud]), name)
-    if output.dim() != 2:
-        raise Stop(f"{name} gives shape {tuple(output.shape)}.", "Mend the output shape first.")
+        plain, *more = (forward(scaled(module, k), images, name) for k in (1, -1, 8, -8, 64, -64))
+    if plain.dim() != 2 or not plain.numel():
+        raise Stop(f"{name} gives shape {tuple(plain.shape)}.", "Mend the output shape first.")
+    output = torch.cat([plain, *(o for o in more if o.isfinite().all())])
     error = (output.sum(1) - 1).abs().max()
     return Outputs(number(output.min()), number(output.max()), number(error))
 

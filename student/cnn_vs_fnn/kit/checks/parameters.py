@@ -21,9 +21,9 @@ def trainable(module: nn.Module) -> int:
     return sum(p.numel() for _, p in parameters_of(module) if p.requires_grad)
 
 
-def unowned(module: nn.Module, output: Tensor) -> int:
+def unowned(module: nn.Module, output: Tensor, *given: Tensor) -> int:
     """Number of values that `output` learns from and `module` does not own."""
-    owned = {id(p) for _, p in parameters_of(module)}
+    owned = {id(t) for t in (*given, *(p for _, p in parameters_of(module)))}
     leaves = {id(t): t for t in _leaves(output)}
     return sum(t.numel() for key, t in leaves.items() if key not in owned)
 
@@ -52,13 +52,16 @@ class Count:
 def measure_parameter_budget(model: Any, *, name: str, input_shape: list[int], seed: int) -> Count:
     """Trainable values of a fresh model, by tensor name."""
     module = build(model, name, input_shape)
-    output = forward(module, pictures(input_shape, 2, seed), name)
+    images = pictures(input_shape, 2, seed)
+    output = forward(module, images, name)
     tensors = {n: p.numel() for n, p in parameters_of(module) if p.requires_grad}
-    return Count(tensors, unowned(module, output))
+    return Count(tensors, unowned(module, output, images))
 
 
 def judge_parameter_budget(seen: Count, *, smallest: int, largest: int) -> Verdict:
     """The number of trainable values lies within the budget, and the module owns all of them."""
+    if min(seen.unowned, *seen.tensors.values(), 0) < 0:
+        raise ValueError("a negative count")
     total = sum(seen.tensors.values())
     if seen.unowned:
         return Verdict(
@@ -101,12 +104,12 @@ def measure_matched_parameters(
 
 def judge_matched_parameters(seen: Pair, *, tolerance: float) -> Verdict:
     """The two counts differ by at most `tolerance` of the first."""
-    if seen.first == 0:
+    if seen.first <= 0 or seen.second < 0:
         return Verdict("failed", "The first model has no parameters.", "Add layers to it.")
     off = (seen.second - seen.first) / seen.first
     return verdict(
         abs(off) <= tolerance,
-        f"{seen.first:,} against {seen.second:,} parameters: {off:+.1%} "
+        f"{seen.first:,} against {seen.second:,} parameters: {off:+.2%} "
         f"(allowed: ±{tolerance:.0%}).",
         "Keep the first model, and change the width of the second.",
     )
@@ -128,12 +131,12 @@ def measure_counter(function: Any, *, name: str, models: list[str]) -> Counts:
     return Counts(models, counted, [expected for _, expected in built])
 
 
-def judge_counter(seen: Counts) -> Verdict:
+def judge_counter(seen: Counts, *, models: list[str]) -> Verdict:
     """Every count is exact."""
     rows = zip(seen.models, seen.counted, seen.expected, strict=True)
     wrong = [f"{m}: counted {_shown(c)}, it has {e:,}" for m, c, e in rows if c != e]
     hint = "Sum numel() over model.parameters(), taking only those that require a gradient."
-    passed = not wrong and len(seen.models) > 0
+    passed = not wrong and seen.models == models
     return verdict(passed, "; ".join(wrong) or f"Exact for {', '.join(seen.models)}.", hint)
 
 

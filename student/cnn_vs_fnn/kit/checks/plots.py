@@ -35,10 +35,9 @@ def measure_curves(
         )
     histories = [_history(h, n) for h, n in zip((first, second), history_names, strict=True)]
     panels = list(figure.axes)
-    shared_x, shared_y = figure.get_supxlabel(), figure.get_supylabel()
     return Drawing(
-        x_labels=[p.get_xlabel() or shared_x for p in panels],
-        y_labels=[p.get_ylabel() or shared_y for p in panels],
+        x_labels=[_label(p, figure, "x") for p in panels],
+        y_labels=[_label(p, figure, "y") for p in panels],
         names=[_names(p, figure, titled=len(panels) > 1) for p in panels],
         curves=[_curves(p) for p in panels],
         wanted={
@@ -46,6 +45,15 @@ def measure_curves(
             for n, h in zip(history_names, histories, strict=True)
         },
     )
+
+
+def _label(panel: Any, figure: Figure, axis: str) -> str:
+    """The panel's own label, else that of a panel which shares the axis, else the figure's."""
+    shared = getattr(panel, f"get_shared_{axis}_axes")()
+    sharing = [panel, *(other for other in figure.axes if shared.joined(panel, other))]
+    labels = [getattr(p, f"get_{axis}label")() for p in sharing]
+    labels.append(getattr(figure, f"get_sup{axis}label")())
+    return next((str(label) for label in labels if label.strip()), "")
 
 
 def _names(panel: Any, figure: Figure, *, titled: bool) -> list[str]:
@@ -65,7 +73,9 @@ def _curves(panel: Any) -> list[list[float | None]]:
 
 
 def _shows(curve: list[float | None], wanted: list[float | None]) -> bool:
-    """The curve holds the wanted values, as fractions or as percentages."""
+    """The curve holds the wanted values, as fractions or percentages; one may stand before them."""
+    if len(curve) == len(wanted) + 1:
+        curve = curve[1:]  # a value before the first epoch
     if len(curve) != len(wanted) or not curve:
         return False
     pairs = [(c, w) for c, w in zip(curve, wanted, strict=True) if c is not None and w is not None]
@@ -74,8 +84,10 @@ def _shows(curve: list[float | None], wanted: list[float | None]) -> bool:
     )
 
 
-def judge_curves(seen: Drawing) -> Verdict:
+def judge_curves(seen: Drawing, *, names: list[str]) -> Verdict:
     """Both curves are there, with labelled axes, and can be told apart."""
+    if list(seen.wanted) != names[1:]:
+        raise ValueError("not the histories that were asked for")
     where = {
         name: [i for i, curves in enumerate(seen.curves) if any(_shows(c, values) for c in curves)]
         for name, values in seen.wanted.items()

@@ -3,6 +3,7 @@
 Shapes: images (B, C, H, W), convolution weights (O, C, kh, kw).
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,39 +14,22 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from autograder.checks.core import Check, Verdict, number, verdict
 from autograder.checks.models import build, forward, nudged, pictures
 
-# Operators that multiply by weights, and element-wise operators that are not affine.
-WEIGHTS = frozenset(
-    {"convolution", "addmm", "mm", "bmm", "baddbmm", "matmul", "linear", "addbmm", "dot", "mv"}
-)
-# fmt: off
-ACTIVATIONS = frozenset([
-    "abs", "asinh", "atan", "arctan", "celu", "clamp", "clamp_max", "clamp_min", "cos", "elu",
-    "erf", "exp", "expm1", "fmax", "fmin", "gelu", "hardshrink", "hardsigmoid", "hardswish",
-    "hardtanh", "heaviside", "leaky_relu", "log", "log1p", "log_sigmoid_forward", "maximum",
-    "minimum", "mish", "pow", "prelu", "_prelu_kernel", "relu", "rrelu", "rrelu_with_noise",
-    "selu", "sigmoid", "sign", "silu", "sin", "sinh", "softplus", "softshrink", "sqrt",
-    "square", "tanh", "threshold", "where",
-])
-# fmt: on
+# Operators that multiply by weights.
+WEIGHTS = frozenset({"convolution", "addmm", "mm", "bmm", "baddbmm", "addbmm", "_trilinear"})
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base is untyped
-    """Names of the operators of a forward pass in order, and the geometry of its convolutions."""
+    """Geometry of the convolutions of a forward pass."""
 
     def __init__(self) -> None:
         """Start with empty records."""
         super().__init__()  # type: ignore[no-untyped-call]
-        self.operators: list[str] = []
         self.convolutions: list[dict[str, list[int]]] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator and note it."""
         result = func(*args, **(kwargs or {}))
         name = str(func.overloadpacket.__name__)
-        name = name[:-1] if name.endswith("_") and not name.startswith("__") else name
-        if name == "mul" and _product_of_activations(args):
-            name = "square"
-        self.operators.append(name)
         if name == "convolution":
             self.convolutions.append(
                 {"kernel": list(args[1].shape[2:]), "output": list(result.shape[2:])}
@@ -54,12 +38,6 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's b
             columns = _steps(args)
             self.convolutions.append({"kernel": list(args[1]), "output": columns})
         return result
-
-
-def _product_of_activations(args: Any) -> bool:
-    """X * x and gates are non-linear; a product with a parameter or a number is not."""
-    tensors = [a for a in args if isinstance(a, Tensor)]
-    return len(tensors) == 2 and all(t.dim() > 0 and not t.is_leaf for t in tensors)
 
 
 def _steps(args: Any) -> list[int]:
@@ -77,47 +55,111 @@ def _record(module: nn.Module, inputs: Tensor, name: str) -> Recorder:
     return recorder
 
 
+class Averaging(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base is untyped
+    """Runs a network with mean in place of maximum pooling and without normalisation.
+
+    What is left of a network without activations is affine from its first layer to its last.
+    The first layer's output is replaced by noise, drawn and added up by `seeds`; `results` are
+    the outputs of the layers (operators that multiply by weights) after it.
+    """
+
+    def __init__(self, seeds: list[int]) -> None:
+        """Start with empty records."""
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.seeds, self.layers = seeds, 0
+        self.results: list[Tensor] = []
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        """Run the operator or its stand-in."""
+        result = func(*args, **(kwargs or {}))
+        name = str(func.overloadpacket.__name__)
+        if name in WEIGHTS and result.is_floating_point():
+            self.layers += 1
+            if self.layers == 1:
+                return sum((_noise(result, seed) for seed in self.seeds), torch.zeros_like(result))
+            self.results.append(result)
+        if name in STAND_INS:
+            return STAND_INS[name](result, *args)
+        return result
+
+
+def _noise(like: Tensor, seed: int) -> Tensor:
+    generator = torch.Generator().manual_seed(seed)
+    return (3 * torch.randn(like.shape, generator=generator)).to(like.dtype)
+
+
+def _mean_pool(result: Any, maps: Tensor, kernel: Any, stride: Any = (), *more: Any) -> Any:
+    defaults: list[Any] = [(0,), (1,), False]
+    padding, dilation, ceil = [*more, *defaults[len(more) :]]
+    if set(dilation) != {1}:
+        return torch.zeros_like(result[0]), result[1]
+    mean = nn.functional.avg_pool2d(maps, kernel, stride or kernel, tuple(padding), ceil)
+    return mean, result[1]
+
+
+def _mean_of_map(result: Any, maps: Tensor, dims: Any = (), *keep: Any) -> Any:
+    places = [dims] if isinstance(dims, int) else list(dims)
+    if maps.dim() != 4 or not places or any(d % 4 < 2 for d in places):
+        return result  # not a pooling over height and width: maxout, for instance
+    mean = maps.mean(places, *keep)
+    return mean if isinstance(result, Tensor) else (mean, result[1])
+
+
+STAND_INS: dict[str, Callable[..., Any]] = {
+    "max_pool2d_with_indices": _mean_pool,
+    "adaptive_max_pool2d": lambda result, maps, size: (
+        torch.nn.functional.adaptive_avg_pool2d(maps, size), result[1]
+    ),
+    "amax": _mean_of_map,
+    "max": _mean_of_map,
+    "native_layer_norm": lambda result, maps, *_: (maps, *result[1:]),
+    "native_group_norm": lambda result, maps, *_: (maps, *result[1:]),
+}  # fmt: skip
+
+
 @dataclass(frozen=True)
 class Linearity:
-    """Relative size of f(a+b) − f(a) − f(b) + f(0), and activations between the weight layers."""
+    """Largest relative size of f(a+b) − f(a) − f(b) + f(0) among the layers with weights."""
 
     deviation: float | None
-    activations: list[str]
 
 
 def measure_nonlinearity(model: Any, *, name: str, input_shape: list[int], seed: int) -> Linearity:
-    """Test additivity, and list the activation operators between the first and last weights.
+    """Test whether what reaches each later layer is an affine function of the first one's output.
 
-    Max pooling is not additive either, so additivity alone would let a CNN without any activation
-    pass; an activation after the last layer doesn't help, so only those in between count.
+    Maximum pooling is not affine either, so it is replaced by the mean meanwhile; an activation
+    after the last layer doesn't help, so the results of the layers count, not the output.
     """
     module = nudged(build(model, name, input_shape), seed)
-    generator = torch.Generator().manual_seed(seed)
-    a, b = (torch.randn(16, *input_shape, generator=generator) for _ in range(2))
+    images, a, b = pictures(input_shape, 16, seed), seed + 1, seed + 2
     with torch.no_grad():
-        fa, fb, fab, f0 = (forward(module, x, name) for x in (a, b, a + b, torch.zeros_like(a)))
-    deviation = (fab - fa - fb + f0).abs().max() / (fa - f0).abs().max().clamp_min(1e-12)
-    return Linearity(number(deviation), _activations(_record(module, a, name).operators))
+        layers = [_layers(module, images, seeds, name) for seeds in ([a], [b], [a, b], [])]
+    deviations = [
+        (fab - fa - fb + f0).abs().max() / (fa - f0).abs().max().clamp_min(1e-12)
+        for fa, fb, fab, f0 in zip(*layers, strict=False)
+        if fa.shape == fb.shape == fab.shape == f0.shape
+    ]
+    return Linearity(number(max(deviations, default=0.0)))
 
 
-def _activations(operators: list[str]) -> list[str]:
-    places = [i for i, operator in enumerate(operators) if operator in WEIGHTS]
-    between = operators[places[0] : places[-1]] if places else []
-    return [operator for operator in between if operator in ACTIVATIONS]
+def _layers(module: nn.Module, inputs: Tensor, seeds: list[int], name: str) -> list[Tensor]:
+    mode = Averaging(seeds)
+    with mode:
+        forward(module, inputs, name)
+    return mode.results
 
 
 def judge_nonlinearity(seen: Linearity, *, smallest: float) -> Verdict:
     """The network is not affine, and an activation stands between its layers."""
     if seen.deviation is None:
         return Verdict("failed", "The outputs are not finite.", "Look for a division by zero.")
-    hint = (
+    return verdict(
+        seen.deviation >= smallest,
+        f"Deviation from a linear map between the layers: {seen.deviation:.2g} "
+        f"(at least {smallest:.2g}).",
         "Without an activation between them, two linear layers or convolutions are one: put a ReLU "
-        "after each hidden layer."
+        "after each hidden layer, and use what it returns.",
     )
-    if not seen.activations:
-        return Verdict("failed", "No activation function acts between the layers.", hint)
-    rationale = f"Deviation from a linear map: {seen.deviation:.2g} (at least {smallest:.2g})."
-    return verdict(seen.deviation >= smallest, rationale, hint)
 
 
 @dataclass(frozen=True)
@@ -161,8 +203,9 @@ def judge_convolution(seen: Convolutions, *, smallest: int) -> Verdict:
 
 
 def judge_no_convolution(seen: Convolutions) -> Verdict:
-    """No convolution slides over the image."""
-    real = spatial(seen)
+    """No convolution slides over the image, nor along it when it is flat."""
+    pairs = zip(seen.kernels, seen.outputs, strict=True)
+    real = [k for k, n in pairs if any(a > 1 and m > 1 for a, m in zip(k, n, strict=True))]
     return verdict(
         not real,
         f"Convolutions that slide over the image: {len(real)} (allowed: 0).",
@@ -185,10 +228,9 @@ def measure_pixel_order(model: Any, *, name: str, input_shape: list[int], seed: 
     shuffled = images.flatten(2)[:, :, order].reshape(images.shape)
     with torch.no_grad():
         plain, mixed = forward(module, images, name), forward(module, shuffled, name)
-        blank = forward(module, torch.zeros_like(images), name)
-    return Change(
-        number((plain - mixed).abs().max() / (plain - blank).abs().max().clamp_min(1e-12))
-    )
+        others = forward(module, pictures(input_shape, 16, seed + 1), name)
+    spread = (plain - others).abs().max().clamp_min(1e-12)
+    return Change(number((plain - mixed).abs().max() / spread))
 
 
 def judge_pixel_order(seen: Change, *, smallest: float) -> Verdict:

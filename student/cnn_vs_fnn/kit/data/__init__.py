@@ -4,6 +4,7 @@ from autograder.data.fingerprint import fingerprints
 from autograder.data.mnist import (
     DataUnavailable,
     Digits,
+    DownloadFailed,
     Split,
     digits,
     hidden_images,
@@ -13,6 +14,7 @@ from autograder.data.mnist import (
 __all__ = [
     "DataUnavailable",
     "Digits",
+    "DownloadFailed",
     "Split",
     "digits",
     "fingerprints",

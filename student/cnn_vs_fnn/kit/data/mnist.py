@@ -24,6 +24,10 @@ class DataUnavailable(RuntimeError):
     """Data are not there, through no fault of whoever asked for them."""
 
 
+class DownloadFailed(DataUnavailable):
+    """Full MNIST could not be fetched; the grader leaves such a run ungraded."""
+
+
 class Split(NamedTuple):
     """Images with their labels.
 
@@ -104,7 +108,7 @@ def _mnist(root: Path) -> Digits:
                 (_as_images(part.data.numpy()), _as_labels(part.targets.numpy())) for part in sets
             )
     except Exception as error:
-        raise DataUnavailable(
+        raise DownloadFailed(
             "Full MNIST could not be loaded. This is a problem with the network or the download, "
             "not with your work. Use digits('embedded'), which needs no network, or put a copy of "
             f"the four MNIST files into {root / 'MNIST' / 'raw'} and try again. "

@@ -52,14 +52,14 @@ def one_cycle(step, steps, peak):
     return low + height * (peak - low), 0.95 - height * 0.1
 
 
-def adamw(weights, averages, step, lr, momentum):
-    """One step of Adam with decoupled weight decay; `averages` of the gradient and its square."""
+def adam(weights, averages, step, lr, momentum):
+    """One step of Adam; `averages` of the gradient and its square."""
     for weight, (mean, square) in zip(weights, averages, strict=True):
         mean.mul_(momentum).add_((1 - momentum) * weight.grad)
         square.mul_(0.999).add_(0.001 * weight.grad**2)
         unbiased = mean / (1 - momentum ** (step + 1)), square / (1 - 0.999 ** (step + 1))
         with torch.no_grad():
-            weight.mul_(1 - lr * 0.01).sub_(lr * unbiased[0] / (unbiased[1].sqrt() + 1e-8))
+            weight.sub_(lr * unbiased[0] / (unbiased[1].sqrt() + 1e-8))
         weight.grad = None
 
 
@@ -79,7 +79,7 @@ def plain_loop(model, train, validation, *, epochs, batch, lr, seed):
             out = model(x[rows])
             picked = out.log_softmax(1)[torch.arange(len(rows)), y[rows]]
             (-picked.mean()).backward()
-            adamw(weights, averages, step, *one_cycle(step, steps, lr))
+            adam(weights, averages, step, *one_cycle(step, steps, lr))
             step += 1
             losses += (-picked).tolist()
             right += sum(out.argmax(1).eq(y[rows]).tolist())

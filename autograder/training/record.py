@@ -46,8 +46,7 @@ class History:
 
     Units:   losses in nats a sample; accuracies 0 to 1; seconds of wall-clock time.
              parameters: trainable numbers; samples: training samples;
-             weight_change: ‖after − before‖ / ‖before‖ for each parameter tensor; weight decay
-             changes a tensor a little even if its gradient is always zero.
+             weight_change: ‖after − before‖ / ‖before‖ for each parameter tensor.
     """
 
     train_loss: list[float]

@@ -1,0 +1,75 @@
+"""The notebooks in a real Jupyter kernel: the solved one, and the untouched one of a student."""
+
+import shutil
+
+import nbformat
+import pytest
+from nbclient import NotebookClient
+
+from tests.conftest import NAME
+
+
+def execute(folder, source):
+    """Run a notebook top to bottom in `folder`, errors kept as outputs."""
+    notebook = nbformat.read(source, as_version=4)
+    client = NotebookClient(
+        notebook, timeout=120, kernel_name="python3", allow_errors=True,
+        resources={"metadata": {"path": str(folder)}},
+    )  # fmt: skip
+    client.execute()
+    return {cell.id: cell for cell in notebook.cells if cell.cell_type == "code"}
+
+
+def errors(cells):
+    return [
+        (key, output.ename, output.evalue)
+        for key, cell in cells.items()
+        for output in cell.outputs
+        if output.output_type == "error"
+    ]
+
+
+def shown(cell):
+    """What a check cell shows: its plain text and its HTML."""
+    (data,) = [o.data for o in cell.outputs if o.output_type == "execute_result"]
+    return data["text/plain"], data["text/html"]
+
+
+@pytest.fixture(scope="module")
+def folders(release_root, tmp_path_factory):
+    """The student's folder, and it again with the solved notebook under another name."""
+    made = []
+    for name in ("untouched", "solved"):
+        made.append(tmp_path_factory.mktemp("student") / name)
+        shutil.copytree(release_root / "student" / NAME, made[-1])
+    solved = made[1] / "my work (1).ipynb"
+    shutil.copy(release_root / "dist" / NAME / "autograder" / f"{NAME}.ipynb", solved)
+    (made[1] / f"{NAME}.ipynb").unlink()
+    return made
+
+
+def test_the_solved_notebook_runs_and_passes_under_any_name(folders):
+    cells = execute(folders[1], folders[1] / "my work (1).ipynb")
+    assert errors(cells) == []
+    checks = [c for c in cells.values() if c.metadata.autograder.role == "check"]
+    assert len(checks) == 8
+    for cell in checks:
+        assert "checks passed." in shown(cell)[0]
+        assert shown(cell)[0].startswith("✓")
+    exported = list(folders[1].glob("my work (1)*.zip"))
+    assert len(exported) == 1
+    table = "".join(o.text for o in cells["page-given-2"].outputs if o.output_type == "stream")
+    assert "Total params: 19,988" in table
+    assert "counted directly: 19,988 trainable parameters" in table
+
+
+def test_in_the_untouched_notebook_each_check_is_one_friendly_line(folders):
+    cells = execute(folders[0], folders[0] / f"{NAME}.ipynb")
+    assert errors(cells) == []
+    for cell in cells.values():
+        if cell.metadata.autograder.role == "check":
+            text, page = shown(cell)
+            assert len(text.splitlines()) == 1
+            assert text.startswith(f"○ {cell.metadata.autograder.question}: ")
+            assert "<table" not in page
+            assert "Error" not in text

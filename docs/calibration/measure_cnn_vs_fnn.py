@@ -155,7 +155,7 @@ def line(name: str, values: np.ndarray, threshold: float, *more: str) -> None:
     numbers = (values.mean(), values.std(ddof=1), values.min(), values.max(), bound)
     # So few trainings say nothing of the tail farther out.
     chance = f"{probability:.0e}" if probability > 1e-6 else "< 1e-06"
-    cells = (*(f"{x:.4f}" for x in numbers), f"{threshold:.2f}", chance)
+    cells = (*(f"{x:.4f}" for x in numbers), f"{threshold:g}", chance)
     failed = f"{(values < threshold).sum()} of {len(values)}"
     print("|", " | ".join((name, str(len(values)), *cells, failed, *more)), "|", flush=True)
 

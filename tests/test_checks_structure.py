@@ -190,7 +190,8 @@ def test_outputs_that_are_not_finite_never_pass():
     ],
 )
 def test_kernel_and_output_are_those_of_the_layer(layer, kernel, output):
-    assert measured("convolution", layer) == {"kernels": [kernel], "outputs": [output]}
+    seen = measured("convolution", layer)
+    assert (seen["kernels"], seen["outputs"]) == ([kernel], [output])
 
 
 def flattened(*layers):
@@ -241,6 +242,26 @@ def test_one_direction_is_not_enough_for_a_convolutional_network():
     assert verdict("no_convolution", rows).status == "failed"
 
 
+class Patches(nn.Module):
+    """A convolution by hand: one linear layer on every patch of 4×4 pixels."""
+
+    def __init__(self, size):
+        super().__init__()
+        self.size = size
+        self.first, self.last = nn.Linear(size, 3), nn.LazyLinear(10)
+
+    def forward(self, images):
+        pixels = images.flatten(1)
+        return self.last(self.first(pixels.unfold(1, self.size, self.size)).relu().flatten(1))
+
+
+@pytest.mark.parametrize(("size", "places"), [(144, 1), (72, 2), (12, 12)])
+def test_weights_used_at_several_places_are_counted(size, places):
+    assert measured("no_convolution", lambda: Patches(size))["places"] == places
+    expected = "passed" if places == 1 else "failed"
+    assert verdict("no_convolution", lambda: Patches(size)).status == expected
+
+
 def test_a_convolution_along_the_flat_image_is_one():
     along = lambda: nn.Sequential(nn.Flatten(2), nn.Conv1d(1, 4, 5, 2), nn.Flatten(),
                                   nn.LazyLinear(10))  # fmt: skip
@@ -258,7 +279,7 @@ def test_a_convolution_along_the_flat_image_is_one():
     ],
 )  # fmt: skip
 def test_limit_of_convolution(kernels, outputs, smallest, status):
-    evidence = {"kernels": kernels, "outputs": outputs}
+    evidence = {"kernels": kernels, "outputs": outputs, "places": 1}
     assert judged("convolution", evidence, smallest=smallest).status == status
 
 

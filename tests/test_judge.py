@@ -53,11 +53,11 @@ PASSING = {
     ),
     "convolution": (
         {"name": "N", "input_shape": [1, 9, 9], "seed": 1, "smallest": 1},
-        {"kernels": [[3, 3]], "outputs": [[7, 7]]},
+        {"kernels": [[3, 3]], "outputs": [[7, 7]], "places": 1},
     ),
     "no_convolution": (
         {"name": "N", "input_shape": [1, 9, 9], "seed": 1},
-        {"kernels": [], "outputs": []},
+        {"kernels": [], "outputs": [], "places": 1},
     ),
     "pixel_order": (
         {"name": "N", "input_shape": [1, 9, 9], "seed": 1, "smallest": 0.001},

@@ -7,7 +7,7 @@ One small YAML file a notebook, in tests/<kind>/<assignment>/:
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +28,9 @@ REQUIRED = {
     "submissions": {"idea", "expect"},
 }
 CHANGES = {"edits", "answers", "inserted", "answered"}
+
+# Answers that no other question uses: such a change can stand beside another one in a notebook.
+ALONE = {"conv_size", "pool_size", "global_pool", "count", "comparison"}
 
 
 class GoldenError(ValueError):
@@ -65,6 +68,17 @@ class Golden:
         """The name under which it is handed in."""
         return f"{self.kind}_{self.name}"
 
+    @property
+    def concerns(self) -> set[str]:
+        """Questions that it changes or fails."""
+        cells = (*self.edits, *self.answers, *self.inserted)
+        return {cell.split("-")[0] for cell in cells} | {case.split(".")[0] for case in self.fails}
+
+    def joins(self, group: list["Golden"]) -> bool:
+        """Whether one notebook can hold it and the group, each failing for its own reason alone."""
+        apart = all(self.kind == g.kind and not self.concerns & g.concerns for g in group)
+        return apart and bool(self.concerns) and self.concerns <= ALONE and not self.expect
+
 
 def load(assignment: str) -> list[Golden]:
     """All notebooks of the bank for an assignment.
@@ -98,6 +112,26 @@ def _golden(kind: str, name: str, raw: dict[str, Any]) -> Golden:
     for key in {"fails", "answered"} & set(raw):
         raw[key] = frozenset(raw[key])
     return Golden(kind, name, idea, **raw)
+
+
+def pack(bank: Iterable[Golden]) -> list[list[Golden]]:
+    """Groups for one notebook each, which saves a third of the time; `merge` makes one of them."""
+    groups: list[list[Golden]] = []
+    for golden in sorted(bank, key=lambda g: g.concerns <= ALONE):
+        home = next((group for group in groups if golden.joins(group)), None)
+        groups.append([golden]) if home is None else home.append(golden)
+    return groups
+
+
+def merge(group: list[Golden]) -> Golden:
+    """All changes of a group, under the name of its first."""
+    return replace(
+        group[0],
+        edits={k: v for g in group for k, v in g.edits.items()},
+        answers={k: v for g in group for k, v in g.answers.items()},
+        inserted={k: v for g in group for k, v in g.inserted.items()},
+        fails=frozenset[str]().union(*(g.fails for g in group)),
+    )
 
 
 def notebook(golden: Golden, release: Path) -> NotebookNode:

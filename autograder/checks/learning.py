@@ -154,7 +154,8 @@ def judge_learned(seen: Learning, *, largest_loss_ratio: float, tolerance: float
         same,
         f"Loss from {first:.3g} to {last:.3g}; validation accuracy {seen.recorded} when trained, "
         f"{seen.now} now.",
-        "This is not the model that was trained: do not make it anew after fit.",
+        "Either this is not the model that was trained (do not make it anew after fit), or its "
+        "outputs depend on the other samples of the batch.",
     )
 
 

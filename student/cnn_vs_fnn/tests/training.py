@@ -18,10 +18,10 @@ def fnn_recipe(fnn_history):
 @test_case(points=1, hidden=False)
 def cnn_learned(cnn, cnn_history):
     from autograder import checks
-    checks.run('training.cnn_learned', 'learned', {'model_name': 'cnn', 'history_name': 'cnn_history', 'dataset': 'digits', 'largest_loss_ratio': 0.4, 'tolerance': 0.01}, model=cnn, history=cnn_history)
+    checks.run('training.cnn_learned', 'learned', {'model_name': 'cnn', 'history_name': 'cnn_history', 'dataset': 'digits', 'largest_loss_ratio': 0.3, 'tolerance': 0.01}, model=cnn, history=cnn_history)
 
 @test_case(points=1, hidden=False)
 def fnn_learned(fnn, fnn_history):
     from autograder import checks
-    checks.run('training.fnn_learned', 'learned', {'model_name': 'fnn', 'history_name': 'fnn_history', 'dataset': 'digits', 'largest_loss_ratio': 0.4, 'tolerance': 0.01}, model=fnn, history=fnn_history)
+    checks.run('training.fnn_learned', 'learned', {'model_name': 'fnn', 'history_name': 'fnn_history', 'dataset': 'digits', 'largest_loss_ratio': 0.3, 'tolerance': 0.01}, model=fnn, history=fnn_history)
 

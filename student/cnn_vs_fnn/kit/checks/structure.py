@@ -18,13 +18,17 @@ from autograder.checks.models import build, forward, nudged, pictures
 WEIGHTS = frozenset({"convolution", "addmm", "mm", "bmm", "baddbmm", "addbmm", "_trilinear"})
 
 
+SAMPLES = 97  # a prime, so that the rows of a product tell samples from places in an image
+
+
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base is untyped
-    """Geometry of the convolutions of a forward pass."""
+    """Geometry of the convolutions of a forward pass, and rows of its matrix products."""
 
     def __init__(self) -> None:
         """Start with empty records."""
         super().__init__()  # type: ignore[no-untyped-call]
         self.convolutions: list[dict[str, list[int]]] = []
+        self.rows: list[int] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         """Run the operator and note it."""
@@ -37,6 +41,8 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's b
         elif name == "im2col":  # F.unfold, the start of a convolution by hand
             columns = _steps(args)
             self.convolutions.append({"kernel": list(args[1]), "output": columns})
+        elif name in WEIGHTS and isinstance(result, Tensor):
+            self.rows.append(result[..., 0].numel())
         return result
 
 
@@ -164,19 +170,25 @@ def judge_nonlinearity(seen: Linearity, *, smallest: float) -> Verdict:
 
 @dataclass(frozen=True)
 class Convolutions:
-    """Kernel and output size of every convolution of a forward pass."""
+    """Kernel and output size of every convolution, and uses of the first linear layer an image."""
 
     kernels: list[list[int]]
     outputs: list[list[int]]
+    places: int
 
 
 def measure_convolution(
     model: Any, *, name: str, input_shape: list[int], seed: int
 ) -> Convolutions:
-    """Geometry of the convolutions that run on two pictures."""
+    """Geometry of the convolutions, and at how many places the first linear layer is used."""
     module = build(model, name, input_shape)
-    seen = _record(module, pictures(input_shape, 2, seed), name).convolutions
-    return Convolutions([c["kernel"] for c in seen], [c["output"] for c in seen])
+    seen = _record(module, pictures(input_shape, SAMPLES, seed), name)
+    places = [rows // SAMPLES for rows in seen.rows if rows % SAMPLES == 0]
+    return Convolutions(
+        [c["kernel"] for c in seen.convolutions],
+        [c["output"] for c in seen.convolutions],
+        places[0] if places else 0,
+    )
 
 
 def spatial(seen: Convolutions) -> list[list[int]]:
@@ -203,12 +215,13 @@ def judge_convolution(seen: Convolutions, *, smallest: int) -> Verdict:
 
 
 def judge_no_convolution(seen: Convolutions) -> Verdict:
-    """No convolution slides over the image, nor along it when it is flat."""
+    """No weights are used at several places of the image, by a convolution or by hand."""
     pairs = zip(seen.kernels, seen.outputs, strict=True)
     real = [k for k, n in pairs if any(a > 1 and m > 1 for a, m in zip(k, n, strict=True))]
     return verdict(
-        not real,
-        f"Convolutions that slide over the image: {len(real)} (allowed: 0).",
+        not real and 0 <= seen.places <= 1,
+        f"Convolutions that slide over the image: {len(real)} (allowed: 0); uses of the first "
+        f"linear layer on one image: {seen.places} (allowed: 1).",
         "The feed-forward network must treat all pixels alike: flatten first, then linear layers.",
     )
 

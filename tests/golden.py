@@ -6,7 +6,7 @@ One small YAML file a notebook, in tests/<kind>/<assignment>/:
     submissions/  whole notebooks, and their points for each question
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -181,7 +181,7 @@ def _edit(golden: Golden, cell: NotebookNode, edits: Mapping[str, str]) -> None:
         cell.source = cell.source.replace(old, new)
 
 
-def hand_in(bank: Iterable[Golden], release: Path, inbox: Path) -> dict[str, Path]:
+def hand_in(bank: Collection[Golden], release: Path, inbox: Path) -> dict[str, Path]:
     """Write the notebooks into the inbox; their paths by student."""
     inbox.mkdir()
     paths = {golden.student: inbox / f"{golden.student}.ipynb" for golden in bank}

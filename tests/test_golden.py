@@ -21,7 +21,7 @@ def attempts(request, release_root, grading, tmp_path_factory):
     chosen = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
     bank = {p["entry"].student: p["entry"] for p in chosen if isinstance(p.get("entry"), Golden)}
     groups = [(golden.merge(group), group) for group in golden.pack(bank.values())]
-    golden.hand_in((g for g, _ in groups), release_root / "dist" / NAME, out / "inbox")
+    golden.hand_in([g for g, _ in groups], release_root / "dist" / NAME, out / "inbox")
     graded = golden.grade(out / "inbox", Release.load(NAME, release_root), grading, out)
     return {e.student: (graded[g.student], g.fails - e.fails) for g, group in groups for e in group}
 

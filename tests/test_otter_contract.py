@@ -59,7 +59,7 @@ def exported(path, folder):
 
 
 def otter_run(archive, name, submission):
-    out = archive.parent / f"otter-{name}"
+    out = submission.parent / f"otter-{name}"
     out.mkdir()
     done = subprocess.run(
         [sys.executable, "-m", "otter", "run", "-a", archive, "-o", out, "--no-logo", submission],

@@ -35,6 +35,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except USER_ERRORS as error:
         print(f"autograder: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("\nStopped. What was graded is kept: the same command goes on from here.")
+        return 1
     except release.BuildError as error:
         print(f"autograder: {error}", file=sys.stderr)
         return 1
@@ -96,7 +99,12 @@ def _grade(options: argparse.Namespace, config: Config) -> int:
         raise ConfigError("--workers: at least 1.")
     workers = options.workers or config.workers or os.cpu_count() or 1
     config.assignment(options.name)
-    batch = Batch(Release.load(options.name, options.root), config, options.out)
+    built = Release.load(options.name, options.root)
+    if words := release.changed_since_build(options.name, config, options.root):
+        raise ReleaseMissing(
+            f"The release is outdated, {words[0]}. Run: autograder build {built.name}"
+        )
+    batch = Batch(built, config, options.out)
     new, done = batch.pending(options.inbox)
     if done:
         print(f"{done} submissions were graded before with this release, {len(new)} are left.")

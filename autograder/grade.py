@@ -195,7 +195,8 @@ def run_of(outcome: sandbox.Outcome) -> Run:
         elif kind == "question_done" and event.get("error") and question:
             stops[question] = f"Its tests ended: {event['error']}"
     ended = "" if outcome.ended == "finished" else outcome.reason
-    return Run(records, errors, stops, ended, outcome.ended == "infrastructure", outage)
+    ours = outcome.ended == "infrastructure"
+    return Run(records, errors, stops, ended, ours, outage, outcome.refused)
 
 
 def _located(event: Mapping[str, Any]) -> str:

@@ -43,8 +43,9 @@ class Run:
         cell_errors: for a question the error of its (last failing) cell, in words.
         stops: for a question why its tests did not finish, in words.
         ended: why the whole run ended early, or "".
-        outage: data that a cell could not download, in words, or "".
         infrastructure: the run failed for a reason that is not the student's.
+        outage: data that a cell could not download, in words, or "".
+        refused: lines that the process sent and that are no events; an honest run has none.
     """
 
     records: Sequence[Mapping[str, Any]]
@@ -53,6 +54,7 @@ class Run:
     ended: str = ""
     infrastructure: bool = False
     outage: str = ""
+    refused: int = 0
 
 
 def judge(assignment: Assignment, run: Run) -> list[CaseResult]:
@@ -130,6 +132,11 @@ def status_of(results: Sequence[CaseResult], run: Run) -> tuple[AttemptStatus, s
     """Status of the attempt, and the reason in words ("" when simply graded)."""
     if run.infrastructure:
         return "infrastructure", run.ended
+    if run.refused:
+        return (
+            "flagged",
+            f"{run.refused} lines of evidence were no such thing; a person has to look.",
+        )
     kinds: dict[str, AttemptStatus] = {
         "refused": "flagged", "not_run": "infrastructure", "not_reached": "partial"
     }  # fmt: skip

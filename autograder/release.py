@@ -87,6 +87,16 @@ def differences(name: str, config: Config, root: Path) -> list[str]:
         return _compare(fresh, root / "student" / name)
 
 
+def changed_since_build(name: str, config: Config, root: Path) -> list[str]:
+    """The master and its files in dist/<name>/ that no longer fit text, reference or code."""
+    with tempfile.TemporaryDirectory(prefix="check-") as temporary:
+        fresh = Path(temporary)
+        master.write(name, config, root, fresh)
+        _support_files(fresh)
+        words = _compare(fresh, root / "dist" / name)
+    return [word for word in words if not word.endswith("is no longer made")]
+
+
 def _make(name: str, config: Config, root: Path, folder: Path) -> Path:
     folder.mkdir(parents=True)
     path = master.write(name, config, root, folder)

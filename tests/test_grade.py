@@ -1,6 +1,7 @@
 """The batch, end to end, with a real release and real processes."""
 
 import csv
+import shutil
 import zipfile
 
 import nbformat
@@ -8,6 +9,7 @@ import pytest
 
 from autograder import cli
 from autograder.grade import Batch, Release, ReleaseMissing, file_stem, run_of
+from autograder.judge import judge, status_of
 from autograder.sandbox import Outcome
 from tests.conftest import NAME
 
@@ -312,6 +314,26 @@ def test_the_command_writes_table_pages_and_exit_status(release_root, tmp_path, 
     assert rows["ada"]["cnn"] == "0"
     assert rows["bob"]["total"] == ""
     assert {p.name for p in (tmp_path / "o" / "feedback").iterdir()} == {"ada.html", "bob.html"}
+
+
+def test_lines_that_are_no_events_are_flagged(grading):
+    assignment = grading.assignment(NAME)
+    run = run_of(Outcome("finished", "", [], 1.0, 1.0, 1.0, refused=2))
+    status, reason = status_of(judge(assignment, run), run)
+    assert status == "flagged"
+    assert "2 lines" in reason
+
+
+def test_an_outdated_release_is_not_graded_with(release_root, tmp_path, capsys):
+    """Points in grading.yml and in the release's tests would differ."""
+    root = tmp_path / "copy"
+    shutil.copytree(release_root, root)
+    path = root / "grading.yml"
+    path.write_text(path.read_text().replace("logits: {points: 1}", "logits: {points: 3}", 1))
+    assert cli.main(["--root", str(root), "grade", NAME, str(root), "--out", str(root / "o")]) == 2
+    error = capsys.readouterr().err
+    assert "outdated" in error
+    assert "autograder build cnn_vs_fnn" in error
 
 
 @pytest.mark.parametrize(

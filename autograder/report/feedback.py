@@ -52,7 +52,7 @@ def write_feedback(path: Path, assignment: Assignment, attempt: Attempt) -> None
 def _told(result: CaseResult) -> str:
     """What a student may read of a check: of a hidden one only whether it passed."""
     if result.hidden and result.verdict.status in ("passed", "failed"):
-        return "A check on other inputs than yours."
+        return "Hidden: only its outcome is shown."
     return result.verdict.rationale
 
 

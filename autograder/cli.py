@@ -4,7 +4,9 @@ Exit status: 0 all done, 1 something was not graded or is not current, 2 wrong u
 """
 
 import argparse
+import io
 import os
+import sqlite3
 import sys
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
@@ -30,11 +32,17 @@ USER_ERRORS = (ConfigError, AuthoringError, EmptyInbox, ReleaseMissing)
 def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit status."""
     options = _parser().parse_args(arguments)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="replace")  # a name that the terminal can't show is no error
     try:
         return int(options.command(options, configuration.load(options.root / "grading.yml")))
     except USER_ERRORS as error:
         print(f"autograder: {error}", file=sys.stderr)
         return 2
+    except (OSError, sqlite3.Error) as error:
+        print(f"autograder: {type(error).__name__}: {error}", file=sys.stderr)
+        print("What was graded before is kept in the gradebook.", file=sys.stderr)
+        return 1
     except KeyboardInterrupt:
         print("\nStopped. What was graded is kept: the same command goes on from here.")
         return 1
@@ -129,13 +137,13 @@ def _progress(attempts: Iterator[Attempt], count: int) -> Iterator[Attempt]:
 
 
 def _report(batch: Batch) -> int:
-    attempts = list(batch.gradebook.attempts(batch.release.name))
+    attempts = batch.latest()
     batch.gradebook.close()
+    write_grades(batch.out / "grades.csv", batch.assignment, attempts)
     folder = batch.out / "feedback"
     folder.mkdir(exist_ok=True)
     for attempt in attempts:
         write_feedback(folder / f"{file_stem(attempt.student)}.html", batch.assignment, attempt)
-    write_grades(batch.out / "grades.csv", batch.assignment, attempts)
     _print_table(batch, attempts)
     print(f"grades:    {batch.out / 'grades.csv'}\nfeedback:  {folder}")
     print(f"notebooks: {batch.out / 'executed'}\ngradebook: {batch.out / 'gradebook.sqlite'}")

@@ -5,6 +5,7 @@ wait for processes; the gradebook is written by the calling thread alone.
 """
 
 import hashlib
+import io
 import json
 import os
 import stat
@@ -12,7 +13,7 @@ import tempfile
 import zipfile
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path, PurePosixPath
 from typing import Any
 
@@ -24,6 +25,7 @@ from autograder.config import Assignment, Config
 from autograder.gradebook import Attempt, Gradebook
 from autograder.intake import Submission, collect
 from autograder.judge import AttemptStatus, Run, judge, status_of, validate
+from autograder.notebook import printable
 
 LABELS = (
     "_labels.npz"  # files of the release with this ending stay outside of the student's process
@@ -40,6 +42,7 @@ class Release:
 
     name: str
     zip: Path
+    content: bytes  # read once, so that a rebuild meanwhile changes nothing
     pristine: NotebookNode
     version: str
 
@@ -55,12 +58,13 @@ class Release:
         notebook = folder / "student" / f"{name}.ipynb"
         if not archive.is_file() or not notebook.is_file():
             raise ReleaseMissing(f"{folder} holds no release. Run: autograder build {name}")
-        version = hashlib.sha256(archive.read_bytes()).hexdigest()[:16]
-        return cls(name, archive, nbformat.read(notebook, as_version=4), version)
+        content = archive.read_bytes()
+        version = hashlib.sha256(content).hexdigest()[:16]
+        return cls(name, archive, content, nbformat.read(notebook, as_version=4), version)
 
     def unpack(self, job: Path) -> None:
         """Put tests and support files into `job`, the hidden labels excepted."""
-        with zipfile.ZipFile(self.zip) as archive:
+        with zipfile.ZipFile(io.BytesIO(self.content)) as archive:
             for name in archive.namelist():
                 top, *rest = PurePosixPath(name).parts
                 if top in ("files", "tests") and not name.endswith(LABELS):
@@ -82,13 +86,36 @@ class Batch:
         self.assignment: Assignment = config.assignment(release.name)
         validate(self.assignment)
         self.gradebook = Gradebook(out / "gradebook.sqlite")
+        self.current: set[tuple[str, str]] = set()
 
     def pending(self, inbox: Path) -> tuple[list[Submission], int]:
         """Submissions to grade, and how many need no second run."""
         found = list(collect(inbox, self.release.pristine, self.config.limits.submission_mib))
+        self.current = {(s.student, s.sha256) for s in found}
         done = self.gradebook.done(self.release.name, self.release.version)
         new = [s for s in found if (s.student, s.sha256) not in done]
         return new, len(found) - len(new)
+
+    def latest(self) -> list[Attempt]:
+        """For every student the attempt that counts, sorted by student.
+
+        That is the one of the file that lies in the inbox now, under this release, else the newest.
+        """
+        chosen: dict[str, Attempt] = {}
+        for attempt in self.gradebook.attempts(self.release.name):
+            kept = chosen.get(attempt.student)
+            if kept is None or self._rank(attempt) >= self._rank(kept):
+                chosen[attempt.student] = attempt
+        return [self._dated(chosen[student]) for student in sorted(chosen)]
+
+    def _rank(self, attempt: Attempt) -> tuple[bool, bool]:
+        here = (attempt.student, attempt.sha256) in self.current
+        return attempt.version == self.release.version, here
+
+    def _dated(self, attempt: Attempt) -> Attempt:
+        if attempt.version == self.release.version:
+            return attempt
+        return replace(attempt, notes=("Graded with an older release.", *attempt.notes))
 
     def run(self, submissions: list[Submission], workers: int) -> Iterator[Attempt]:
         """Grade, and yield each attempt when it is safely in the gradebook."""
@@ -119,7 +146,7 @@ class Batch:
             version=self.release.version,
             student=submission.student,
             sha256=submission.sha256,
-            source=str(submission.source),
+            source=printable(str(submission.source)),
             status=status,
             reason=reason,
             notes=submission.notes,
@@ -172,7 +199,8 @@ def bounds(config: Config) -> sandbox.Bounds:
 
 def file_stem(student: str) -> str:
     """A safe file name for a student; a hash keeps it unique where characters were replaced."""
-    plain = "".join(c if c.isalnum() or c in "-_" else "_" for c in student)[:80]
+    plain = "".join(c if c.isalnum() or c in "-_" else "_" for c in student)
+    plain = plain.encode()[:120].decode(errors="ignore")  # file systems count bytes
     return (
         plain if plain == student else f"{plain}-{hashlib.sha256(student.encode()).hexdigest()[:8]}"
     )

@@ -115,11 +115,9 @@ class Gradebook:
         return {(student, sha256) for student, sha256 in rows}
 
     def attempts(self, assignment: str) -> Iterator[Attempt]:
-        """The newest attempt of every student, sorted by student."""
+        """All attempts of an assignment, oldest first."""
         rows = self._db.execute(
-            "SELECT *, max(id) FROM attempts WHERE assignment = ?"
-            " GROUP BY student ORDER BY student",
-            (assignment,),
+            "SELECT * FROM attempts WHERE assignment = ? ORDER BY id", (assignment,)
         ).fetchall()
         for row in rows:
             plain = ("assignment", "version", "student", "sha256", "source", "status", "reason")

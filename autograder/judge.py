@@ -86,6 +86,9 @@ def _verdict(question: Question, name: str, case: str, run: Run) -> Verdict:
         return Verdict(
             decided.status, f"The cell above failed: {run.cell_errors[name]}.", decided.hint
         )
+    if decided.status == "failed" and name in run.cell_errors:
+        told = f"{decided.hint} A cell of this question failed: {run.cell_errors[name]}."
+        return Verdict("failed", decided.rationale, told.strip())
     return decided
 
 

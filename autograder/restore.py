@@ -5,6 +5,7 @@ Every other cell is the student's and is kept. The order of the result is the pr
 that nothing depends on sections that were moved. `align` finds out which cell is which.
 """
 
+import ast
 import copy
 import re
 from collections import defaultdict
@@ -118,8 +119,10 @@ def _added_code(cell: NotebookNode, original: NotebookNode) -> list[tuple[int, N
     """Lines that the student added to a given code cell, before (-1) and after (0) it.
 
     An import added to the setup cell is needed by the answers, so it must survive. Where given
-    lines were changed, nothing can be told apart and nothing is kept.
+    lines were changed, only new imports are kept: nothing else can be told apart.
     """
+    if cell.cell_type != "code":
+        return []
     given = [line.rstrip() for line in original.source.splitlines() if line.strip()]
     before: list[str] = []
     after: list[str] = []
@@ -127,16 +130,29 @@ def _added_code(cell: NotebookNode, original: NotebookNode) -> list[tuple[int, N
     for line in cell.source.splitlines():
         if seen < len(given) and line.rstrip() == given[seen]:
             seen += 1
-        else:
+        elif not _MAGIC.match(line):  # a magic beside the added lines must not cost them
             (after if seen else before).append(line)
-    if cell.cell_type != "code" or seen < len(given):
-        return []
+    if seen < len(given):
+        before, after = [], _new_imports(cell.source, original.source)
     parts = [(-1, "\n".join(before)), (0, "\n".join(after))]
     return [
         (offset, NotebookNode(cell_type="code", source=source))
         for offset, source in parts
         if statements(source)
     ]
+
+
+_MAGIC = re.compile(r"(\s*)[%!]")
+
+
+def _new_imports(source: str, original: str) -> list[str]:
+    """Imports at the top level of a changed given cell that the original does not have."""
+    own, given = (
+        statements(re.sub(r"(?m)^(\s*)[%!].*$", r"\1pass", s)) for s in (source, original)
+    )
+    known = {ast.unparse(one) for one in given}
+    found = (ast.unparse(one) for one in own if isinstance(one, ast.Import | ast.ImportFrom))
+    return [one for one in found if one not in known]
 
 
 # The cells of the result.

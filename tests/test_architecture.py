@@ -11,7 +11,7 @@ STUDENTS = {"checks", "data", "training"}
 ALLOWED = {
     "__init__": set(),
     "cli": {"config", "text", "grade", "gradebook", "intake", "release", "report"},
-    "grade": {"config", "gradebook", "intake", "judge", "sandbox"},
+    "grade": {"config", "gradebook", "intake", "judge", "notebook", "sandbox"},
     "report": {"report", "config", "gradebook", "judge"},
     "release": {"config", "master", "text"},
     "master": {"config", "text"},

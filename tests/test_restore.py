@@ -196,7 +196,7 @@ def test_answer_written_into_the_check_cell_runs_before_the_check():
 @pytest.mark.parametrize(
     "source",
     [
-        "torch.manual_seed(1)\nimport math",
+        "torch.manual_seed(1)",
         SETUP.replace("import otter", "if 1:\n  x ="),
         SETUP + "\n# only a comment",
         SETUP + "\n   oops(",
@@ -207,6 +207,27 @@ def test_lines_that_cannot_be_told_apart_are_not_kept(source):
     find(student, "setup").source = source
     notebook, notes = restored(student)
     assert sources(notebook, "extra") == []
+    assert notes
+
+
+@pytest.mark.parametrize(
+    ("source", "kept"),
+    [
+        ("torch.manual_seed(1)\nimport math", "import math"),
+        (SETUP + "\n%matplotlib inline\nimport math", "import math"),
+        ("import math\n!pip install x\n" + SETUP, "import math"),
+        (
+            "from torch import nn as n, optim\nif 1:\n    !pip install x\n",
+            "from torch import nn as n, optim",
+        ),
+    ],
+)
+def test_imports_survive_in_a_given_cell_that_was_changed(source, kept):
+    """Without its import a right answer would fail."""
+    student = make_student()
+    find(student, "setup").source = source
+    notebook, notes = restored(student)
+    assert sources(notebook, "extra") == [kept]
     assert notes
 
 

@@ -31,7 +31,7 @@ def build(model: Any, name: str, shape: list[int]) -> nn.Module:
     Lazy layers get their sizes from one forward pass on zeros of shape (2, *shape).
     """
     given = isinstance(model, nn.Module)
-    module = duplicate(model, name) if given else _on_cpu(_construct(model, name))
+    module = duplicate(model, name) if given else _on_cpu(_working(_construct(model, name), name))
     with torch.no_grad():
         forward(module, torch.zeros(2, *shape), name)
     if unused := [n for n, p in parameters_of(module) if nn.parameter.is_lazy(p)]:
@@ -49,7 +49,7 @@ def duplicate(module: nn.Module, name: str) -> nn.Module:
     """
     kept = {
         id(value): value.detach()
-        for part in nn.Module.modules(module)
+        for part in nn.Module.modules(_working(module, name))
         for value in vars(part).values()
         if isinstance(value, Tensor) and not value.is_leaf
     }
@@ -61,6 +61,17 @@ def duplicate(module: nn.Module, name: str) -> nn.Module:
             "Keep no generators, locks, open files or lists of outputs in the model.",
         ) from None
     return _on_cpu(copied)
+
+
+def _working(module: nn.Module, name: str) -> nn.Module:
+    try:
+        list(nn.Module.modules(module))
+    except Exception as error:
+        raise Stop(
+            f"{name} is not a working module: {type(error).__name__}: {str(error)[:300]}",
+            "Call super().__init__() first in __init__, and don't make the class a @dataclass.",
+        ) from None
+    return module
 
 
 def _on_cpu(module: nn.Module) -> nn.Module:
@@ -108,6 +119,11 @@ def forward(module: nn.Module, inputs: Tensor, name: str) -> Tensor:
         raise Stop(
             f"{name} returns a {type(output).__name__}, expected a tensor of float logits.",
             "Return the output of the last layer.",
+        )
+    if not output.numel():
+        raise Stop(
+            f"{name} returns an empty tensor of shape {tuple(output.shape)}.",
+            "Look for a slice that leaves nothing.",
         )
     return output
 

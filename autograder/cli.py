@@ -89,6 +89,8 @@ def _build(options: argparse.Namespace, config: Config) -> int:
         print(f"{name}: building, the reference runs through all tests ...", flush=True)
         release.build(name, config, options.root)
         print(f"{name}: student/{name}/ and dist/{name}/ are ready.")
+    if config.course.repository == "your-organisation/your-course":
+        print("Colab needs course.repository in grading.yml; it still is a placeholder.")
     return 0
 
 
@@ -114,11 +116,17 @@ def _grade(options: argparse.Namespace, config: Config) -> int:
         )
     batch = Batch(built, config, options.out)
     new, done = batch.pending(options.inbox)
+    if others := [p.name for p in options.inbox.iterdir() if p.is_file() and not _gradable(p)]:
+        print(f"Left out, neither notebook nor zip: {', '.join(sorted(others)[:20])}")
     if done:
         print(f"{done} submissions were graded before with this release, {len(new)} are left.")
     for _ in _progress(batch.run(new, workers), len(new)):
         pass
     return _report(batch)
+
+
+def _gradable(path: Path) -> bool:
+    return path.suffix.lower() in (".ipynb", ".zip") or path.name.startswith(".")
 
 
 def _progress(attempts: Iterator[Attempt], count: int) -> Iterator[Attempt]:

@@ -208,7 +208,7 @@ def file_stem(student: str) -> str:
 
 def run_of(outcome: sandbox.Outcome) -> Run:
     """What judging needs of a run's events."""
-    records, errors, stops, outage = [], {}, {}, ""
+    records, errors, stops, outage, stopped = [], {}, {}, "", ""
     asked: Mapping[int, Any] = {
         e["index"]: e.get("question") for e in outcome.events if e.get("event") == "cell"
     }
@@ -220,11 +220,13 @@ def run_of(outcome: sandbox.Outcome) -> Run:
             if owner := asked.get(event["index"]):
                 errors[owner] = _located(event)
             outage = event["error"] if "DownloadFailed" in event["error"] else outage
+            if event["error"].startswith("stopped after"):
+                stopped = f"Cell {event['index']} ({owner or 'no question'}): {event['error']}"
         elif kind == "question_done" and event.get("error") and question:
             stops[question] = f"Its tests ended: {event['error']}"
     ended = "" if outcome.ended == "finished" else outcome.reason
     ours = outcome.ended == "infrastructure"
-    return Run(records, errors, stops, ended, ours, outage, outcome.refused)
+    return Run(records, errors, stops, ended, ours, outage, stopped, outcome.refused)
 
 
 def _located(event: Mapping[str, Any]) -> str:

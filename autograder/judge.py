@@ -45,6 +45,7 @@ class Run:
         ended: why the whole run ended early, or "".
         infrastructure: the run failed for a reason that is not the student's.
         outage: data that a cell could not download, in words, or "".
+        stopped: a cell that reached its time limit, in words, or "".
         refused: lines that the process sent and that are no events; an honest run has none.
     """
 
@@ -54,6 +55,7 @@ class Run:
     ended: str = ""
     infrastructure: bool = False
     outage: str = ""
+    stopped: str = ""
     refused: int = 0
 
 
@@ -147,7 +149,7 @@ def status_of(results: Sequence[CaseResult], run: Run) -> tuple[AttemptStatus, s
         if found := [r for r in results if r.verdict.status == kind]:
             questions = ", ".join(dict.fromkeys(r.question for r in found))
             return status, f"{questions}: {found[0].verdict}"
-    return "graded", ""
+    return ("partial", run.stopped) if run.stopped else ("graded", "")
 
 
 def validate(assignment: Assignment) -> None:

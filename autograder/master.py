@@ -24,6 +24,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_
 
 from autograder.checks import CHECKS
 from autograder.config import Config, ConfigError, Question, settings_of
+from autograder.judge import validate
 from autograder.text import PLACEHOLDER, AuthoringError, Block, Reference, blocks, lookup, plain
 
 
@@ -34,9 +35,10 @@ class Author:
         """Read assignments/<name>.md and reference/<name>.py below `root`."""
         self.name, self.config = name, config
         self.assignment = config.assignment(name)
+        validate(self.assignment)
         self.path = root / "assignments" / f"{name}.md"
         self.text = self._read(self.path)
-        self.reference = Reference(self._read(root / "reference" / f"{name}.py"))
+        self.reference = self._reference(root / "reference" / f"{name}.py")
         self.question: str | None = None
         self.used: list[tuple[str, str]] = []
 
@@ -46,6 +48,12 @@ class Author:
             return path.read_text(encoding="utf-8")
         except FileNotFoundError:
             raise AuthoringError(f"{path}: no such file.") from None
+
+    def _reference(self, path: Path) -> Reference:
+        try:
+            return Reference(self._read(path))
+        except SyntaxError as error:
+            raise AuthoringError(f"{path}:{error.lineno}: {error.msg}.") from None
 
     def notebook(self) -> NotebookNode:
         """The master notebook."""
@@ -265,8 +273,8 @@ SUBMIT_TEXT = """\
 ## Submit
 
 Restart the kernel and run all cells once more, save the notebook, then run the cell below: it
-makes a zip file for you to hand in. **On Colab** use *File → Download → Download .ipynb* instead,
-and hand in that file.
+makes a zip file for you to hand in. The notebook's .ipynb file will do as well: **on Colab** use
+*File → Download → Download .ipynb*, and hand in that file.
 
 The file's name plays no part in grading. Leave the cells that were given as they are; your own
 additional cells are welcome."""
@@ -275,7 +283,10 @@ SUBMIT_CODE = """\
 if "COLAB_RELEASE_TAG" in os.environ:
     print("On Colab: File > Download > Download .ipynb, and hand in that file.")
 else:
-    grader.export(pdf=False, ignore_log=True)"""
+    try:
+        grader.export(pdf=False, ignore_log=True)
+    except ValueError as error:  # for instance two notebooks in one folder
+        print(f"No zip was made ({error}). Hand in this notebook's .ipynb file itself.")"""
 
 
 def write(name: str, config: Config, root: Path, folder: Path) -> Path:

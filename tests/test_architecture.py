@@ -14,7 +14,7 @@ ALLOWED = {
     "grade": {"config", "gradebook", "intake", "judge", "notebook", "sandbox"},
     "report": {"report", "config", "gradebook", "judge"},
     "release": {"config", "master", "text"},
-    "master": {"config", "text"},
+    "master": {"config", "judge", "text"},
     "text": {"config"},
     "intake": {"notebook", "restore"},
     "restore": {"align", "notebook"},

@@ -71,7 +71,7 @@ def test_one_line_when_everything_passed(shell):
         return (conv if Right.calls <= 8 else both)(*arguments)
 
     text, html = shown(shell, size)
-    assert "all 2 checks passed" in text
+    assert "all 2 visible checks passed" in text
     assert "\n" not in text
     assert "<table" not in html
 
@@ -79,7 +79,7 @@ def test_one_line_when_everything_passed(shell):
 def test_a_row_for_each_case_when_something_failed(shell):
     text, html = shown(shell, conv)
     head, first, second = text.splitlines()
-    assert "1 of 2 checks passed" in head
+    assert "1 of 2 visible checks passed" in head
     assert "few cases" in first
     assert "Agrees with nn.Conv2d in all 8 cases." in first
     assert "all pools" in second
@@ -113,7 +113,7 @@ def test_a_students_text_is_escaped(shell):
 def test_a_case_that_never_got_to_its_check_shows_why(shell):
     source = TEST.replace("from autograder import checks", "raise ImportError('no checks here')")
     text, html = shown(shell, conv, ExceptionTestFile.from_string(source))
-    assert "0 of 2 checks passed" in text
+    assert "0 of 2 visible checks passed" in text
     assert "no checks here" in text
     assert "no checks here" in html
 

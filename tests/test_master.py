@@ -92,7 +92,13 @@ def test_the_line_of_an_undefined_name_is_right(root):
 def test_missing_settings_name_the_key(root):
     edit(root / "grading.yml", "smallest: 10000, largest: 25000", "smallest: 10000")
     edit(root / "assignments" / f"{NAME}.md", "[=cnn.parameter_budget.largest:,]", "many")
-    with pytest.raises(AuthoringError, match=r"parameter_budget: missing: largest"):
+    with pytest.raises(config.ConfigError, match=r"parameter_budget: missing: largest"):
+        author(root)
+
+
+def test_a_slip_in_the_reference_names_file_and_line(root):
+    edit(root / "reference" / f"{NAME}.py", "return maps.mean(dim=(2, 3))", "return maps.mean(")
+    with pytest.raises(AuthoringError, match=rf"{NAME}\.py:\d+: '\(' was never closed"):
         author(root)
 
 

@@ -96,7 +96,7 @@ def judge_recipe(
     ]
     return verdict(
         not wrong,
-        "; ".join(wrong) or f"{epochs} epochs on {samples:,} samples, as given.",
+        f"{'; '.join(wrong)}." if wrong else f"{epochs} epochs on {samples:,} samples.",
         "Train with the recipe and the training set as given: fit(model, digits.train, "
         "digits.validation, recipe).",
     )
@@ -143,7 +143,7 @@ def judge_learned(seen: Learning, *, largest_loss_ratio: float, tolerance: float
     if first is None or last is None or last > largest_loss_ratio * first:
         return Verdict(
             "failed",
-            f"Training loss: {first} in the first epoch, {last} in the last "
+            f"Training loss: {_brief(first)} in the first epoch, {_brief(last)} in the last "
             f"(at most {largest_loss_ratio:.0%} of the first).",
             "The network does not learn: check activations, and that forward returns logits.",
         )
@@ -157,6 +157,10 @@ def judge_learned(seen: Learning, *, largest_loss_ratio: float, tolerance: float
         "Either this is not the model that was trained (do not make it anew after fit), or its "
         "outputs depend on the other samples of the batch.",
     )
+
+
+def _brief(loss: float | None) -> str:
+    return "nan" if loss is None else f"{loss:.3g}"
 
 
 @dataclass(frozen=True)

@@ -25,7 +25,7 @@ MARKS = {
 }
 STATUS = {
     "graded": "Graded.",
-    "partial": "Partly graded: the run ended early.",
+    "partial": "Partly graded: something was stopped or ended early; the rest counts.",
     "flagged": "Not final: a person has to look at this submission.",
     "invalid": "Not graded: the file can't be used.",
     "infrastructure": "Not graded yet: something outside your work failed; it will be run again.",

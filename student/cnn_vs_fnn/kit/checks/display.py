@@ -41,10 +41,10 @@ def _verdicts(test: Any) -> list[tuple[str, core.Verdict]]:
 def _headline(name: str, rows: list[tuple[str, core.Verdict]]) -> str:
     statuses = [v.status for _, v in rows]
     if all(s == "passed" for s in statuses):
-        return f"✓ {name}: all {len(rows)} checks passed."
+        return f"✓ {name}: all {len(rows)} visible checks passed."
     if all(s == "not_answered" for s in statuses):
         return f"○ {name}: {rows[0][1]}"
-    return f"{name}: {statuses.count('passed')} of {len(rows)} checks passed."
+    return f"{name}: {statuses.count('passed')} of {len(rows)} visible checks passed."
 
 
 def _as_text(test: Any) -> str:

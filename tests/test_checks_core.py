@@ -42,6 +42,45 @@ class FNN(nn.Module):
         return self.layers(images)
 
 
+class Reader(nn.Module):
+    """Reads a sequence (B, 8, 3) in both directions, or by attention; drops out in training."""
+
+    def __init__(self, layer):
+        super().__init__()
+        self.layer, self.drop, self.last = layer, nn.Dropout(0.2), nn.LazyLinear(10)
+        self.places = nn.Parameter(torch.randn(8, 3))
+
+    def forward(self, x):
+        random.random(), np.random.rand(), torch.rand(1)  # a forward may draw numbers
+        out = self.layer(x + self.places)
+        return self.last(self.drop((out[0] if isinstance(out, tuple) else out).flatten(1)))
+
+
+def recurrent(kind, **options):
+    return lambda: Reader(kind(3, 6, batch_first=True, **options))
+
+
+def encoder():
+    return Reader(nn.TransformerEncoderLayer(3, 1, 6, dropout=0.1, batch_first=True))
+
+
+SEQUENCE = {"name": "Reader", "input_shape": [8, 3], "seed": 4}
+
+
+def fading(length, *more):
+    """A norm that halves at each step; seeds change it, a bias slows it down, -20 ends it."""
+    bias, seed = more if len(more) == 2 else (0.0, *more)
+    return (1 + 0.01 * seed) * (0.2 + 0.15 * bias if bias >= 0 else 1e-20) ** length
+
+
+def fading_curve():
+    figure, axes = plt.subplots()
+    axes.semilogy(range(1, 9), [fading(n, 3) for n in range(1, 9)])
+    axes.set(xlabel="length", ylabel="norm")
+    plt.close(figure)
+    return figure
+
+
 class Known(nn.Module):
     """Knows every label of a split by heart, apart from the first `wrong`."""
 
@@ -85,6 +124,8 @@ def answers():
     learned = {"model_name": "cnn", "history_name": "cnn_history", "dataset": "digits",
                "largest_loss_ratio": 0.7, "tolerance": 0.01}  # fmt: skip
     where = {"dataset": "digits", "split": "validation"}
+    curves = {"quantity": "validation_accuracy", "tolerance": 1e-6}
+    shown = data.trajectories().train
     return {
         "output_size": (size, {"function": lambda n, k, s=1, p=0: (n + 2 * p - k) // s + 1}),
         "global_pool": (
@@ -97,7 +138,7 @@ def answers():
         ),
         "batch_independence": ({**CNN_SETTINGS, "tolerance": 1e-5}, {"model": CNN}),
         "evaluation_mode": ({**CNN_SETTINGS, "tolerance": 1e-7}, {"model": CNN}),
-        "logits": (CNN_SETTINGS, {"model": CNN}),
+        "logits": ({**CNN_SETTINGS, "row_sum": 1e-3}, {"model": CNN}),
         "parameter_budget": ({**CNN_SETTINGS, "smallest": 1, "largest": 9999}, {"model": CNN}),
         "matched_parameters": (
             {"names": ["CNN", "FNN"], "tolerance": 0.05, **SHAPE}, {"first": CNN, "second": FNN}
@@ -111,6 +152,26 @@ def answers():
         "no_convolution": (FNN_SETTINGS, {"model": FNN}),
         "pixel_order": ({**CNN_SETTINGS, "smallest": 1e-3}, {"model": CNN}),
         "gradient_reach": ({**CNN_SETTINGS, "outputs": 10}, {"model": CNN}),
+        "sequence_order": ({**SEQUENCE, "smallest": 1e-3}, {"model": encoder}),
+        "sequence_reach": (SEQUENCE, {"model": recurrent(nn.RNN)}),
+        "simple_recurrence": ({**SEQUENCE, "layers": 1}, {"model": recurrent(nn.RNN)}),
+        "gated_recurrence": ({**SEQUENCE, "layers": 1}, {"model": recurrent(nn.LSTM)}),
+        "both_directions": (SEQUENCE, {"model": recurrent(nn.RNN, bidirectional=True)}),
+        "self_attention": ({**SEQUENCE, "steps": 8, "smallest": 1e-6}, {"model": encoder}),
+        "vanishing": (
+            {"name": "f", "lengths": [2, 20], "seeds": [1, 2, 3], "largest": 1e-2,
+             "largest_median": 1e-6, "exceptions": 0},
+            {"function": fading},
+        ),
+        "remembering": (
+            {"name": "f", "lengths": [2, 20], "biases": [0, 0.5, 1], "closing": -20,
+             "seeds": [1, 2], "smallest_gain": 10, "needed": 2, "largest_closed": 1e-12},
+            {"function": fading},
+        ),
+        "log_curves": (
+            {"names": ["figure", "f"], "lengths": [1, 4, 8], "curves": [[3]], "tolerance": 1e-6},
+            {"figure": fading_curve(), "function": fading},
+        ),
         "recipe": (
             {"name": "h", "epochs": 2, "batch_size": 64, "learning_rate": 0.003, "samples": 3},
             {"history": first},
@@ -123,8 +184,27 @@ def answers():
             {"first": known, "second": worse},
         ),
         "curves": (
-            {"names": ["figure", "a", "b"], "quantity": "validation_accuracy"},
+            {"names": ["figure", "a", "b"], **curves},
             {"figure": drawn([0.5, 0.96], [0.4, 0.88]), "first": first, "second": second},
+        ),
+        "three_curves": (
+            {"names": ["figure", "a", "b", "c"], **curves},
+            {"figure": drawn([0.5, 0.96], [0.4, 0.88], [0.1, 0.2]), "first": first,
+             "second": second, "third": history([0.1, 0.2])},
+        ),
+        "class_examples": (
+            {"name": "figure", "dataset": "trajectories", "tolerance": 1e-3,
+             "classes": ["ATTM", "CTRW", "FBM"]},
+            {"figure": drawn(*(shown.inputs[shown.labels == k][0].flatten() for k in range(3)))},
+        ),
+        "given_samples": (
+            {"name": "h", "dataset": "digits"},
+            {"history": history([0.5, 0.96], train_fingerprints=data.fingerprints(
+                data.digits().train.images[:3]))},
+        ),
+        "same_values": (
+            {"name": "f", "rule": "to_steps", "cases": ["one step"], "seed": 3, "tolerance": 0.0},
+            {"function": lambda positions, size: positions.unflatten(1, (-1, size))},
         ),
     }  # fmt: skip
 
@@ -202,7 +282,7 @@ def test_measuring_an_instance_leaves_it_as_it_was(right, name):
     made = objects["model"] if isinstance(objects["model"], nn.Module) else objects["model"]()
     made.train()
     with torch.no_grad():
-        made(torch.rand(2, 1, 12, 12) if "input_shape" in settings else torch.rand(2, 1, 28, 28))
+        made(torch.rand(2, *settings.get("input_shape", [1, 28, 28])))
     before = {n: t.clone() for n, t in made.state_dict().items()}
     measured(name, settings, {"model": made})
     assert all(torch.equal(before[n], t) for n, t in made.state_dict().items())

@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from autograder.checks import CHECKS, core
-from autograder.checks.models import build, nudged, pictures
+from autograder.checks.models import build, nudged, samples
 
 SETTINGS = {"name": "Net", "input_shape": [1, 6, 6], "outputs": 4, "seed": 5}
 
@@ -71,7 +71,7 @@ def test_norms_are_those_of_the_loss_by_hand():
     """Softmax regression: d loss / d W = (p − onehot)ᵀ x / n."""
     model = nn.Sequential(nn.Flatten(), nn.Linear(36, 4))
     norms = measured(model)["norms"]
-    x = pictures([1, 6, 6], 32, 5).flatten(1)
+    x = samples([1, 6, 6], 32, 5).flatten(1)
     by_hand = {"1.weight": [], "1.bias": []}
     for seed in (5, 6, 7):  # the largest of three starts counts
         used = nudged(build(model, "Net", [1, 6, 6]), seed)

@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from autograder import data
-from autograder.checks import CHECKS, core
+from autograder.checks import CHECKS, core, trained
 from autograder.training import History, Recipe, fit
 
 LEARNED = {"model_name": "cnn", "history_name": "cnn_history", "dataset": "digits",
@@ -281,7 +281,7 @@ def test_without_the_hidden_set_nobody_is_blamed(monkeypatch):
     def missing(name):
         raise data.DataUnavailable("The hidden test set is not here.")
 
-    monkeypatch.setattr(data, "hidden_images", missing)
+    monkeypatch.setattr(data, "hidden_inputs", missing)
     settings = {**ACCURACY, "split": "hidden"}
     assert verdict("accuracy", settings, model=Known(0)).status == "not_run"
 
@@ -316,3 +316,42 @@ def test_numpy_is_left_alone():
     after = np.random.rand()
     np.random.seed(5)
     assert after == np.random.rand()
+
+
+GIVEN = {"name": "cnn_history", "dataset": "digits"}
+IMAGES = data.digits().train.images
+
+
+@pytest.mark.parametrize(
+    ("samples", "status"),
+    [
+        (IMAGES, "passed"),
+        (IMAGES.flip(0), "passed"),
+        (IMAGES.flatten(1), "passed"),
+        (IMAGES[:10], "passed"),  # their number is judged by `recipe`
+        (IMAGES * 2, "failed"),
+        (torch.cat([IMAGES[:10], IMAGES[:10]]), "failed"),
+        (torch.cat([IMAGES[:10], VALIDATION.images[:1]]), "failed"),
+    ],
+)
+def test_only_the_given_training_samples_count_each_once(samples, status):
+    history = changed(train_fingerprints=data.fingerprints(samples))
+    assert verdict("given_samples", GIVEN, history=history).status == status
+
+
+def test_a_history_without_samples_is_no_training_on_the_given_ones():
+    found = verdict("given_samples", GIVEN, history=changed(train_fingerprints=[]))
+    assert found.status == "failed"
+
+
+@pytest.mark.parametrize("counts", [(5, 5, 6), (5, 6, 5), (5, -1, 5), (5, 5, -1)])
+def test_impossible_counts_of_samples_are_refused(counts):
+    evidence = dict(zip(("samples", "different", "known"), counts, strict=True))
+    with pytest.raises(ValueError, match="counts"):
+        core.decide(CHECKS["given_samples"], GIVEN, evidence)
+
+
+@pytest.mark.parametrize("dataset", ["digits", "trajectories"])
+@pytest.mark.parametrize("split", ["train", "validation", "test", "hidden"])
+def test_each_split_of_each_data_set_has_a_label_for_each_input(dataset, split):
+    assert len(trained.inputs_of(dataset, split)) == len(trained.labels_of(dataset, split)) > 0

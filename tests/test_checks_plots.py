@@ -13,7 +13,8 @@ import torch
 from autograder.checks import CHECKS, core
 from autograder.training import History, Recipe, plot_history
 
-SETTINGS = {"names": ["figure", "cnn_history", "fnn_history"], "quantity": "validation_accuracy"}
+SETTINGS = {"names": ["figure", "cnn_history", "fnn_history"], "quantity": "validation_accuracy",
+            "tolerance": 1e-6}  # fmt: skip
 CNN = History(
     train_loss=[2.0, 1.0, 0.5], train_accuracy=[0.5, 0.8, 0.9], validation_loss=[2.0, 1.0, 0.7],
     validation_accuracy=[0.81, 0.902, 0.95], recipe=Recipe(3, 64, 0.003, 20, "cpu"), parameters=5,
@@ -217,3 +218,44 @@ def test_the_figure_is_left_as_it_was():
 
 def test_curves_given_as_words_are_no_curves():
     assert verdict(figure([str(v) for v in A], [str(v) for v in B])).status == "failed"
+
+
+THREE = {"names": ["figure", "rnn_history", "lstm_history", "transformer_history"],
+         "quantity": "train_loss", "tolerance": 1e-6}  # fmt: skip
+
+
+def of_three(*losses, labels=("RNN", "LSTM", "Transformer")):
+    made, axes = plt.subplots()
+    for loss, label in zip(losses, labels, strict=False):
+        axes.plot([1, 2, 3][: len(loss)], loss, label=label)
+    axes.set(xlabel="epoch", ylabel="training loss"), axes.legend()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("drawn", "labels", "status"),
+    [
+        ((0, 1, 2), ("RNN", "LSTM", "Transformer"), "passed"),
+        ((2, 0, 1), ("Transformer", "RNN", "LSTM"), "passed"),
+        ((0, 1), ("RNN", "LSTM"), "failed"),
+        ((0, 1, 1), ("RNN", "LSTM", "Transformer"), "failed"),
+        ((0, 1, 2), ("RNN", "LSTM", "LSTM"), "failed"),
+    ],
+)
+def test_three_curves_of_one_quantity(drawn, labels, status):
+    losses = [[1.0, 0.5, 0.25], [1.1, 0.4, 0.2], [1.2, 0.3, 0.1]]
+    histories = [replace(CNN, train_loss=loss) for loss in losses]
+    objects = dict(zip(("first", "second", "third"), histories, strict=True))
+    objects["figure"] = of_three(*(losses[i] for i in drawn), labels=labels)
+    evidence = core.perform(CHECKS["three_curves"], THREE, objects)
+    assert core.decide(CHECKS["three_curves"], THREE, evidence).status == status
+
+
+def test_a_curve_that_is_shorter_than_its_history_does_not_count():
+    loss = [1.0, 0.5, 0.25]
+    objects = dict.fromkeys(("first", "second", "third"), replace(CNN, train_loss=loss))
+    objects["figure"] = of_three(loss[:2], loss[:2], loss[:2])
+    evidence = core.perform(CHECKS["three_curves"], THREE, objects)
+    found = core.decide(CHECKS["three_curves"], THREE, evidence)
+    assert found.status == "failed"
+    assert "rnn_history or lstm_history or transformer_history" in found.rationale

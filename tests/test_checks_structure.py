@@ -131,6 +131,46 @@ def test_a_network_without_activations_fails(model):
     assert "ReLU" in decided.hint
 
 
+class Steps(nn.Module):
+    """A state that goes through a matrix at each step, with or without an activation."""
+
+    def __init__(self, activation):
+        super().__init__()
+        self.activation = activation
+        self.new, self.old, self.head = nn.Linear(4, 16), nn.Linear(16, 16), nn.Linear(16, 3)
+
+    def forward(self, x):
+        state = torch.zeros(len(x), 16)
+        for step in x.unbind(1):
+            state = self.activation(self.new(step) + self.old(state))
+        return self.head(state)
+
+
+class Recurrent(nn.Module):
+    def __init__(self, kind):
+        super().__init__()
+        self.layer, self.head = kind(4, 16, batch_first=True), nn.Linear(16, 3)
+
+    def forward(self, x):
+        return self.head(self.layer(x)[0][:, -1])
+
+
+@pytest.mark.parametrize(
+    ("model", "status"),
+    [
+        (lambda: Recurrent(nn.RNN), "passed"), (lambda: Recurrent(nn.LSTM), "passed"),
+        (lambda: Steps(torch.tanh), "passed"), (lambda: Steps(torch.relu), "passed"),
+        (lambda: Steps(lambda state: state), "failed"),
+    ],
+)  # fmt: skip
+def test_nonlinearity_of_a_recurrent_network(model, status):
+    settings = {**SETTINGS, "input_shape": [25, 4], "smallest": 0.05}
+    was = torch.backends.mkldnn.enabled
+    evidence = core.perform(CHECKS["nonlinearity"], settings, {"model": model})
+    assert core.decide(CHECKS["nonlinearity"], settings, evidence).status == status
+    assert torch.backends.mkldnn.enabled is was
+
+
 class Discarded(nn.Module):
     """Calls F.relu, but doesn't use what it returns."""
 

@@ -9,6 +9,8 @@ from autograder.checks.core import Verdict, stopped
 from autograder.config import Assignment, ConfigError
 from autograder.judge import CaseResult, Run, judge, status_of, validate
 
+FORWARD = {"own": 1.0, "first": 1e-6, "middle": 0.01, "last": 0.0, "early": 0.5, "late": 0.0}
+REVERSED = {"own": 1.0, "first": 0.0, "middle": 0.01, "last": 1e-6, "early": 0.0, "late": 0.5}
 # For each check settings, and evidence that passes, written by hand.
 PASSING = {
     "output_size": (
@@ -32,7 +34,7 @@ PASSING = {
         {"difference": 0.0},
     ),
     "logits": (
-        {"name": "N", "input_shape": [1, 9, 9], "seed": 1},
+        {"name": "N", "input_shape": [1, 9, 9], "seed": 1, "row_sum": 1e-3},
         {"smallest": -2.0, "largest": 3.0, "row_sum_error": 1.5},
     ),
     "parameter_budget": (
@@ -80,8 +82,69 @@ PASSING = {
         {"name": "h", "dataset": "digits"},
         {"samples": 3000, "shared": {"validation": 0, "test": 0}},
     ),
+    "sequence_order": (
+        {"name": "N", "input_shape": [9, 2], "seed": 1, "smallest": 0.001}, {"relative": 0.5}
+    ),
+    "sequence_reach": (
+        {"name": "N", "input_shape": [3, 2], "seed": 1}, {"norms": [1e-9, 0.1, 1.0]}
+    ),
+    "simple_recurrence": (
+        {"name": "N", "input_shape": [9, 2], "seed": 1, "layers": 1},
+        {"steps": 9, "uses": {"w": 9}, "norms": {"w": FORWARD}, "sigmoids": 0, "tanhs": 9,
+         "cells": 0, "gatings": 0},
+    ),
+    "gated_recurrence": (
+        {"name": "N", "input_shape": [9, 2], "seed": 1, "layers": 1},
+        {"steps": 9, "uses": {"w": 9}, "norms": {"w": FORWARD}, "sigmoids": 27, "tanhs": 9,
+         "cells": 9, "gatings": 27},
+    ),
+    "both_directions": (
+        {"name": "N", "input_shape": [9, 2], "seed": 1},
+        {"steps": 9, "uses": {"w": 9, "v": 9}, "norms": {"w": FORWARD, "v": REVERSED},
+         "sigmoids": 0, "tanhs": 18, "cells": 0, "gatings": 0},
+    ),
+    "self_attention": (
+        {"name": "N", "input_shape": [9, 2], "seed": 1, "steps": 9, "smallest": 1e-6},
+        {"queries": [9], "keys": [9], "maps": [2], "off_diagonal": [0.2], "change": [0.1]},
+    ),
+    "vanishing": (
+        {"name": "f", "lengths": [2, 100], "seeds": [1, 2], "largest": 0.01,
+         "largest_median": 1e-6, "exceptions": 0},
+        {"short": [0.1, 0.2], "long": [1e-9, 1e-8], "repeated": 0.1},
+    ),
+    "remembering": (
+        {"name": "f", "lengths": [2, 100], "biases": [0, 0.5, 1], "closing": -20, "seeds": [1],
+         "smallest_gain": 1000, "needed": 1, "largest_closed": 1e-12},
+        {"short": [[0.1, 0.1, 0.1]], "long": [[1e-12, 1e-8, 1e-4]], "closed": [1e-16],
+         "open": [0.1]},
+    ),
+    "log_curves": (
+        {"names": ["figure", "f"], "lengths": [2, 100], "curves": [[1]], "tolerance": 1e-6},
+        {"wanted": [[0.1, 1e-9]], "errors": [1e-9], "panels": [0], "misplaced": [True],
+         "scales": ["log"], "x_labels": ["length"], "y_labels": ["norm"], "names": [[]]},
+    ),
+    "given_samples": (
+        {"name": "h", "dataset": "digits"},
+        {"samples": 3000, "different": 3000, "known": 3000},
+    ),
+    "same_values": (
+        {"name": "f", "rule": "to_steps", "cases": ["one step"], "seed": 3, "tolerance": 1e-9},
+        {"cases": [{"case": "one step", "shapes": [[3, 1, 8]], "expected_shapes": [[3, 1, 8]],
+                    "errors": [0.0], "got": [], "expected": [], "slip": -1}]},
+    ),
+    "class_examples": (
+        {"name": "figure", "dataset": "trajectories", "tolerance": 1e-3, "classes": ["A", "B"]},
+        {"samples": [{"panel": 0, "label": 0, "name": "A"}, {"panel": 0, "label": 1, "name": "B"}],
+         "curves": 2, "x_labels": ["t"], "y_labels": ["x"], "names": [["A", "B"]]},
+    ),
+    "three_curves": (
+        {"names": ["figure", "a", "b", "c"], "quantity": "train_loss", "tolerance": 1e-6},
+        {"x_labels": ["epoch"], "y_labels": ["loss"], "names": [["a", "b", "c"]],
+         "curves": [[[0.5, 0.2], [0.4, 0.1], [0.3, 0.1]]],
+         "wanted": {"a": [0.5, 0.2], "b": [0.4, 0.1], "c": [0.3, 0.1]}},
+    ),
     "curves": (
-        {"names": ["figure", "a", "b"], "quantity": "validation_accuracy"},
+        {"names": ["figure", "a", "b"], "quantity": "validation_accuracy", "tolerance": 1e-6},
         {"x_labels": ["epoch"], "y_labels": ["accuracy"], "names": [["a", "b"]],
          "curves": [[[0.5, 0.9], [0.4, 0.8]]], "wanted": {"a": [0.5, 0.9], "b": [0.4, 0.8]}},
     ),
@@ -200,6 +263,15 @@ def test_damaged_evidence_is_refused(passing, check):
     settings, evidence = passing[check]
     for what, broken in damaged(evidence):
         judged = result(check, settings, broken)
+        assert (judged.verdict.status, judged.points) == ("refused", 0), what
+
+
+@pytest.mark.parametrize("check", ["same_values", "class_examples"])
+def test_damage_inside_of_lists_is_refused(passing, check):
+    settings, evidence = passing[check]
+    key = next(iter(evidence))
+    for what, broken in damaged(evidence[key][0]):
+        judged = result(check, settings, {**evidence, key: [broken, *evidence[key][1:]]})
         assert (judged.verdict.status, judged.points) == ("refused", 0), what
 
 

@@ -6,7 +6,7 @@ from typing import Any
 from matplotlib.figure import Figure
 
 from autograder.checks.core import Check, Stop, Verdict, number, require
-from autograder.checks.learning import _history
+from autograder.checks.trained import history_of
 
 
 @dataclass(frozen=True)
@@ -27,28 +27,44 @@ def measure_curves(
 
     `names` are those of figure and histories in the notebook.
     """
-    name, *history_names = names
+    return _drawing(figure, (first, second), names, quantity)
+
+
+def measure_three_curves(  # noqa: PLR0913 - three histories, each an object of the student
+    figure: Any, first: Any, second: Any, third: Any, *, names: list[str], quantity: str
+) -> Drawing:
+    """The same for three histories."""
+    return _drawing(figure, (first, second, third), names, quantity)
+
+
+def _drawing(figure: Any, histories: tuple[Any, ...], names: list[str], quantity: str) -> Drawing:
+    shown = the_figure(figure, names[0])
+    kept = {n: history_of(h, n) for n, h in zip(names[1:], histories, strict=True)}
+    return Drawing(
+        x_labels=[axis_label(p, shown, "x") for p in shown.axes],
+        y_labels=[axis_label(p, shown, "y") for p in shown.axes],
+        names=[written(p, shown) for p in shown.axes],
+        curves=[drawn(p) for p in shown.axes],
+        wanted={n: [number(v) for v in getattr(h, quantity)] for n, h in kept.items()},
+    )
+
+
+def the_figure(figure: Any, name: str) -> Figure:
+    """The student's matplotlib figure, or a `Stop` that says how to keep one."""
     if not isinstance(require(figure, name), Figure):
         raise Stop(
             f"{name} is a {type(figure).__name__}, not a matplotlib Figure.",
             f"Keep the figure in a variable: {name}, axes = plt.subplots()",
         )
-    histories = [_history(h, n) for h, n in zip((first, second), history_names, strict=True)]
-    panels = list(figure.axes)
-    return Drawing(
-        x_labels=[_label(p, figure, "x") for p in panels],
-        y_labels=[_label(p, figure, "y") for p in panels],
-        names=[_names(p, figure, titled=len(panels) > 1) for p in panels],
-        curves=[_curves(p) for p in panels],
-        wanted={
-            n: [number(v) for v in getattr(h, quantity)]
-            for n, h in zip(history_names, histories, strict=True)
-        },
-    )
+    assert isinstance(figure, Figure)
+    return figure
 
 
-def _label(panel: Any, figure: Figure, axis: str) -> str:
-    """The panel's own label, else that of a panel which shares the axis, else the figure's."""
+def axis_label(panel: Any, figure: Figure, axis: str) -> str:
+    """The label of axis "x" or "y".
+
+    The panel's own, else that of a panel which shares the axis, else the figure's.
+    """
     shared = getattr(panel, f"get_shared_{axis}_axes")()
     sharing = [panel, *(other for other in figure.axes if shared.joined(panel, other))]
     labels = [getattr(p, f"get_{axis}label")() for p in sharing]
@@ -56,23 +72,25 @@ def _label(panel: Any, figure: Figure, axis: str) -> str:
     return next((str(label) for label in labels if label.strip()), "")
 
 
-def _names(panel: Any, figure: Figure, *, titled: bool) -> list[str]:
+def written(panel: Any, figure: Figure) -> list[str]:
+    """Texts of legends and in the panel, and its title where there are several panels."""
     legends = [legend for legend in (panel.get_legend(), *figure.legends) if legend is not None]
     texts = [text.get_text() for legend in legends for text in legend.get_texts()]
     texts += [text.get_text() for text in panel.texts]
-    texts += [panel.get_title()] if titled else []
+    texts += [panel.get_title()] if len(figure.axes) > 1 else []
     return [text for text in texts if text.strip()]
 
 
-def _curves(panel: Any) -> list[list[float | None]]:
-    drawn = [line.get_ydata() for line in panel.lines]
-    drawn += [
+def drawn(panel: Any) -> list[list[float | None]]:
+    """The y values of each line and of each set of points."""
+    values = [line.get_ydata() for line in panel.lines]
+    values += [
         points.get_offsets()[:, 1] for points in panel.collections if len(points.get_offsets())
     ]
-    return [[number(v) for v in list(values)[:2000]] for values in drawn]
+    return [[number(v) for v in list(curve)[:2000]] for curve in values]
 
 
-def _shows(curve: list[float | None], wanted: list[float | None]) -> bool:
+def _shows(curve: list[float | None], wanted: list[float | None], tolerance: float) -> bool:
     """The curve holds the wanted values, as fractions or percentages; one may stand before them."""
     if len(curve) == len(wanted) + 1:
         curve = curve[1:]  # a value before the first epoch
@@ -80,38 +98,43 @@ def _shows(curve: list[float | None], wanted: list[float | None]) -> bool:
         return False
     pairs = [(c, w) for c, w in zip(curve, wanted, strict=True) if c is not None and w is not None]
     return len(pairs) == len(curve) and any(
-        all(abs(c - factor * w) <= 1e-6 * factor for c, w in pairs) for factor in (1, 100)
+        all(abs(c - factor * w) <= tolerance * factor for c, w in pairs) for factor in (1, 100)
     )
 
 
-def judge_curves(seen: Drawing, *, names: list[str]) -> Verdict:
-    """Both curves are there, with labelled axes, and can be told apart."""
+def judge_curves(seen: Drawing, *, names: list[str], quantity: str, tolerance: float) -> Verdict:
+    """The curve of every history is there, with labelled axes, and can be told apart."""
     if list(seen.wanted) != names[1:]:
         raise ValueError("not the histories that were asked for")
     where = {
-        name: [i for i, curves in enumerate(seen.curves) if any(_shows(c, values) for c in curves)]
-        for name, values in seen.wanted.items()
+        name: [i for i, c in enumerate(seen.curves) if any(_shows(v, y, tolerance) for v in c)]
+        for name, y in seen.wanted.items()
     }
-    absent = [name for name, panels in where.items() if not panels]
-    if absent:
+    if absent := [name for name, panels in where.items() if not panels]:
         return Verdict(
             "failed",
             f"The figure does not show the curve of {' or '.join(absent)}.",
-            "Plot validation_accuracy of both histories, one value an epoch.",
+            f"Plot {quantity} of each history, one value an epoch.",
         )
     used = sorted({panels[0] for panels in where.values()})
-    unlabelled = [i for i in used if not (seen.x_labels[i].strip() and seen.y_labels[i].strip())]
-    if unlabelled:
-        return Verdict(
-            "failed", "An axis has no label.", "Use axes.set_xlabel and axes.set_ylabel."
-        )
-    if len({text for i in used for text in seen.names[i]}) < len(seen.wanted):
-        return Verdict(
-            "failed",
-            "The curves can't be told apart.",
-            "Give each plot a label, and call axes.legend().",
-        )
-    return Verdict("passed", "Both curves, labelled axes and names are there.")
+    if any(not (seen.x_labels[i].strip() and seen.y_labels[i].strip()) for i in used):
+        return UNLABELLED
+    return all_apart({text for i in used for text in seen.names[i]}, len(seen.wanted))
+
+
+UNLABELLED = Verdict("failed", "An axis has no label.", "Use axes.set_xlabel and axes.set_ylabel.")
+
+
+def all_apart(names: set[str], count: int) -> Verdict:
+    """Passed when there is a name for each of `count` curves."""
+    if len(names) >= count:
+        return Verdict("passed", f"All {count} curves, labelled axes and names are there.")
+    return Verdict(
+        "failed",
+        f"The {count} curves can't be told apart: legend and text hold {len(names)} names.",
+        "Give each plot a label, and call axes.legend().",
+    )
 
 
 curves = Check(measure_curves, judge_curves)
+three_curves = Check(measure_three_curves, judge_curves)

@@ -110,6 +110,13 @@ class Assignment(Part):
         """Points of the assignment, manual questions included."""
         return sum(q.possible for q in self.questions.values())
 
+    @property
+    def datasets(self) -> list[str]:
+        """The data sets that its checks name, each once."""
+        settings = [q.settings for q in self.questions.values()]
+        settings += [c.settings for q in self.questions.values() for c in q.checks.values()]
+        return list(dict.fromkeys(s["dataset"] for s in settings if "dataset" in s))
+
 
 class Config(Part):
     """The whole of grading.yml."""

@@ -6,9 +6,9 @@ settings and its points come from grading.yml, and evidence has to fit the check
 
 import json
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
 from functools import cache
-from typing import Any, Literal
+from typing import Any, Literal, cast, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
@@ -114,9 +114,18 @@ def _decide(question: Question, entry: CheckEntry, evidence: Any) -> Verdict:
 @cache
 def _schema(name: str) -> TypeAdapter[Any]:
     """Strict schema of a check's evidence: its own, or that of a measurement that stopped."""
-    evidence = with_config(ConfigDict(strict=True, extra="forbid"))(CHECKS[name].evidence)
-    either: Any = _Stopped | evidence  # made at run time, so no type that mypy can follow
+    either: Any = _Stopped | _strict(
+        CHECKS[name].evidence
+    )  # made at run time, so no type that mypy can follow
     return TypeAdapter(either)
+
+
+def _strict(kind: type) -> type:
+    """The dataclass, and those inside of it, without conversions and unknown keys."""
+    for hint in get_type_hints(kind).values():
+        for inner in filter(is_dataclass, get_args(hint)):
+            _strict(cast(type, inner))
+    return with_config(ConfigDict(strict=True, extra="forbid"))(kind)
 
 
 @with_config(ConfigDict(strict=True, extra="forbid"))

@@ -23,7 +23,7 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_cell
 
 from autograder.checks import CHECKS
-from autograder.config import Config, ConfigError, Question, settings_of
+from autograder.config import Assignment, Config, ConfigError, Question, settings_of
 from autograder.judge import validate
 from autograder.text import PLACEHOLDER, AuthoringError, Block, Reference, blocks, lookup, plain
 
@@ -211,12 +211,17 @@ class Author:
             raise AuthoringError(f"{self.path}: {', '.join(sorted(twice))}: more than one test.")
 
 
+def hidden_files(assignment: Assignment) -> list[str]:
+    """Names, in the release, of the hidden data that an assignment's checks use."""
+    return [f"hidden_{d}{part}.npz" for d in assignment.datasets for part in ("", "_labels")]
+
+
 def assignment_options(name: str, config: Config) -> dict[str, Any]:
     """What `otter assign` has to know."""
     return {
         "name": name,
         "files": ["autograder.py", "kit"],
-        "autograder_files": ["hidden_digits.npz", "hidden_digits_labels.npz"],
+        "autograder_files": hidden_files(config.assignment(name)),
         "environment": "environment.yml",
         "python_version": config.course.python,
         "init_cell": False,

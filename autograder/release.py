@@ -24,7 +24,7 @@ from nbformat import NotebookNode
 
 import autograder
 from autograder import master
-from autograder.config import Config
+from autograder.config import Assignment, Config
 
 PACKAGE = Path(autograder.__file__).parent
 
@@ -92,7 +92,7 @@ def changed_since_build(name: str, config: Config, root: Path) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="check-") as temporary:
         fresh = Path(temporary)
         master.write(name, config, root, fresh)
-        _support_files(fresh)
+        _support_files(config.assignment(name), fresh)
         words = _compare(fresh, root / "dist" / name)
     return [word for word in words if not word.endswith("is no longer made")]
 
@@ -100,7 +100,7 @@ def changed_since_build(name: str, config: Config, root: Path) -> list[str]:
 def _make(name: str, config: Config, root: Path, folder: Path) -> Path:
     folder.mkdir(parents=True)
     path = master.write(name, config, root, folder)
-    _support_files(folder)
+    _support_files(config.assignment(name), folder)
     _otter_assign(path, folder)
     (made_zip,) = (folder / "autograder").glob("*.zip")
     _normalise_zip(made_zip, folder / "autograder" / f"{name}-autograder.zip")
@@ -113,15 +113,17 @@ def _make(name: str, config: Config, root: Path, folder: Path) -> Path:
     return folder
 
 
-def _support_files(folder: Path) -> None:
+def _support_files(assignment: Assignment, folder: Path) -> None:
     """The files that the master's configuration names, beside it."""
     (folder / "autograder.py").write_text(SHIM, encoding="utf-8")
     (folder / "environment.yml").write_text(ENVIRONMENT, encoding="utf-8")
-    leave = shutil.ignore_patterns("hidden", "__pycache__", "make_*.py")
+    data = PACKAGE / "data"
+    others = [p.name for p in data.glob("*.npz") if p.stem not in assignment.datasets]
+    leave = shutil.ignore_patterns("hidden", "__pycache__", "make_*.py", *others)
     for part in ("checks", "data", "training"):
         shutil.copytree(PACKAGE / part, folder / "kit" / part, ignore=leave)
-    for hidden in (PACKAGE / "data" / "hidden").glob("*.npz"):
-        shutil.copy(hidden, folder / f"hidden_{hidden.name}")
+    for name in master.hidden_files(assignment):
+        shutil.copy(data / "hidden" / name.removeprefix("hidden_"), folder / name)
 
 
 def _otter_assign(path: Path, folder: Path) -> None:
@@ -150,7 +152,7 @@ def _normalise_zip(source: Path, target: Path) -> None:
 
 
 def _finish_notebook(path: Path) -> None:
-    """Give every cell its role and a lasting id such as `cnn-answer-1`, and drop outputs."""
+    """Give every cell its role and a lasting id (`cnn_vs_fnn-cnn-answer-1`), and drop outputs."""
     notebook = nbformat.read(path, as_version=4)
     question, seen = None, Counter[str]()
     for cell in notebook.cells:
@@ -160,7 +162,7 @@ def _finish_notebook(path: Path) -> None:
         question = mark.get("question")
         stem = f"{question or 'page'}-{mark['role']}"
         seen[stem] += 1
-        cell.id = f"{stem}-{seen[stem]}"
+        cell.id = f"{path.stem}-{stem}-{seen[stem]}"
         if mark["role"] != "answer":  # Jupyter and VS Code then refuse to edit or delete it
             cell.metadata.update(editable=False, deletable=False)
         if cell.cell_type == "code":

@@ -47,7 +47,7 @@ def write(name: str, notebook: NotebookNode) -> None:
 
 def dying(notebook: NotebookNode) -> NotebookNode:
     """The kernel dies while the second network is trained."""
-    (cell,) = [c for c in notebook.cells if c.id == "training-answer-2"]
+    (cell,) = [c for c in notebook.cells if c.id == f"{NAME}-training-answer-2"]
     cell.source += "\nimport ctypes\nctypes.string_at(0)  # reads where nothing may be read"
     return notebook
 

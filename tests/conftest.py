@@ -1,4 +1,4 @@
-"""Fixtures that many tests share: a built release, made once a session."""
+"""Fixtures that many tests share: built releases, each made once a session."""
 
 import os
 import shutil
@@ -14,20 +14,32 @@ import torch
 from autograder import config, release
 
 REPOSITORY = Path(__file__).resolve().parents[1]
-NAME = "cnn_vs_fnn"
+NAME = "cnn_vs_fnn"  # where one assignment is enough
+NAMES = tuple(config.load(REPOSITORY / "grading.yml").assignments)
 
 torch.set_num_threads(1)
 
 
 @pytest.fixture(scope="session")
-def release_root(tmp_path_factory):
-    """A copy of the repository's inputs with dist/ and student/ freshly built beside them."""
+def built(tmp_path_factory):
+    """Builds an assignment's release when it is first asked for; gives the folder of all."""
     root = tmp_path_factory.mktemp("release")
     for part in ("assignments", "reference"):
         shutil.copytree(REPOSITORY / part, root / part)
     shutil.copy(REPOSITORY / "grading.yml", root)
-    release.build(NAME, config.load(root / "grading.yml"), root)
-    return root
+
+    def build(name):
+        if not (root / "dist" / name).exists():
+            release.build(name, config.load(root / "grading.yml"), root)
+        return root
+
+    return build
+
+
+@pytest.fixture(scope="session")
+def release_root(built):
+    """The folder of the inputs with dist/ and student/ of cnn_vs_fnn freshly built beside them."""
+    return built(NAME)
 
 
 @pytest.fixture(scope="session")

@@ -29,8 +29,13 @@ REQUIRED = {
 }
 CHANGES = {"edits", "answers", "inserted", "answered"}
 
-# Answers that no other question uses: such a change can stand beside another one in a notebook.
-ALONE = {"conv_size", "pool_size", "global_pool", "count", "comparison"}
+# Questions whose answers no other question uses: changes to several of them fit in one notebook.
+ALONE = {
+    "cnn_vs_fnn": {"conv_size", "pool_size", "global_pool", "count", "comparison"},
+    "sequence_models": {"look", "prepare", "count", "comparison", "confusion"},
+    "gradient_flow": {"recurrence", "shapes", "vanishing", "lstm_cell", "forget_bias", "deep",
+                      "bidirectional", "causality"},
+}  # fmt: skip
 
 
 class GoldenError(ValueError):
@@ -42,6 +47,7 @@ class Golden:
     """One notebook of the bank, as changes to the solved notebook. Cells go by their ids.
 
     Attributes:
+        assignment: name of the assignment.
         kind: "mutants", "variants" or "submissions".
         name: name of the file, without ending.
         idea: what is wrong, or what is different, in one sentence.
@@ -53,6 +59,7 @@ class Golden:
         expect: points by question, for submissions.
     """
 
+    assignment: str
     kind: str
     name: str
     idea: str
@@ -69,6 +76,11 @@ class Golden:
         return f"{self.kind}_{self.name}"
 
     @property
+    def full_name(self) -> str:
+        """Its name among those of all assignments."""
+        return f"{self.assignment}_{self.student}"
+
+    @property
     def concerns(self) -> set[str]:
         """Questions that it changes or fails."""
         cells = (*self.edits, *self.answers, *self.inserted)
@@ -77,7 +89,12 @@ class Golden:
     def joins(self, group: list["Golden"]) -> bool:
         """Whether one notebook can hold it and the group, each failing for its own reason alone."""
         apart = all(self.kind == g.kind and not self.concerns & g.concerns for g in group)
-        return apart and bool(self.concerns) and self.concerns <= ALONE and not self.expect
+        return apart and self.stands_alone and not self.expect
+
+    @property
+    def stands_alone(self) -> bool:
+        """Whether it concerns only questions that no other one uses."""
+        return bool(self.concerns) and self.concerns <= ALONE[self.assignment]
 
 
 def load(assignment: str) -> list[Golden]:
@@ -93,7 +110,7 @@ def load(assignment: str) -> list[Golden]:
 
 
 def _read(path: Path) -> Golden:
-    kind = path.parts[-3]
+    kind, assignment = path.parts[-3:-1]
     try:
         raw = yaml.safe_load(path.read_text(encoding="utf-8"))
     except yaml.YAMLError as error:
@@ -104,20 +121,20 @@ def _read(path: Path) -> Golden:
         raise GoldenError(f"{path}: lacks {', '.join(sorted(missing))}.")
     if unknown := set(raw) - REQUIRED[kind] - CHANGES:
         raise GoldenError(f"{path}: unknown keys {', '.join(sorted(unknown))}.")
-    return _golden(kind, path.stem, raw)
+    return _golden(assignment, kind, path.stem, raw)
 
 
-def _golden(kind: str, name: str, raw: dict[str, Any]) -> Golden:
+def _golden(assignment: str, kind: str, name: str, raw: dict[str, Any]) -> Golden:
     idea = raw.pop("misconception", None) or raw.pop("idea")
-    for key in {"fails", "answered"} & set(raw):
-        raw[key] = frozenset(raw[key])
-    return Golden(kind, name, idea, **raw)
+    for part in {"fails", "answered"} & set(raw):
+        raw[part] = frozenset(raw[part])
+    return Golden(assignment, kind, name, idea, **raw)
 
 
 def pack(bank: Iterable[Golden]) -> list[list[Golden]]:
     """Groups for one notebook each, which saves a third of the time; `merge` makes one of them."""
     groups: list[list[Golden]] = []
-    for golden in sorted(bank, key=lambda g: g.concerns <= ALONE):
+    for golden in sorted(bank, key=lambda g: g.stands_alone):
         home = next((group for group in groups if golden.joins(group)), None)
         groups.append([golden]) if home is None else home.append(golden)
     return groups
@@ -146,16 +163,23 @@ def notebook(golden: Golden, release: Path) -> NotebookNode:
     """
     made = nbformat.read(release / "autograder" / f"{release.name}.ipynb", as_version=4)
     stubs = nbformat.read(release / "student" / f"{release.name}.ipynb", as_version=4)
-    answers = {c.id: c for c in made.cells if c.metadata.autograder.role == "answer"}
+    answers = {
+        short_id(c, release): c for c in made.cells if c.metadata.autograder.role == "answer"
+    }
     if golden.answered is not None:
-        _clear(answers, {c.id: c.source for c in stubs.cells}, golden.answered)
-    for key, source in golden.answers.items():
-        _answer(golden, answers, key).source = source
-    for key, edits in golden.edits.items():
-        _edit(golden, _answer(golden, answers, key), edits)
-    for key, source in golden.inserted.items():
-        made.cells.insert(made.cells.index(_answer(golden, answers, key)), new_code_cell(source))
+        _clear(answers, {short_id(c, release): c.source for c in stubs.cells}, golden.answered)
+    for name, source in golden.answers.items():
+        _answer(golden, answers, name).source = source
+    for name, edits in golden.edits.items():
+        _edit(golden, _answer(golden, answers, name), edits)
+    for name, source in golden.inserted.items():
+        made.cells.insert(made.cells.index(_answer(golden, answers, name)), new_code_cell(source))
     return made
+
+
+def short_id(cell: NotebookNode, release: Path) -> str:
+    """A cell's id without the assignment's name, as the files of the bank use it."""
+    return str(cell.id).removeprefix(f"{release.name}-")
 
 
 def _clear(
@@ -190,9 +214,11 @@ def hand_in(bank: Collection[Golden], release: Path, inbox: Path) -> dict[str, P
     return paths
 
 
-def grade(inbox: Path, release: Release, grading: Config, out: Path) -> dict[str, Attempt]:
-    """Grade an inbox in one batch, on the CPU wherever it runs; attempts by student."""
-    batch = Batch(release, grading.model_copy(update={"device": "cpu"}), out)
+def grade(
+    inbox: Path, release: Release, grading: Config, out: Path, device: str = "cpu"
+) -> dict[str, Attempt]:
+    """Grade an inbox in one batch, on one kind of device wherever it runs; attempts by student."""
+    batch = Batch(release, grading.model_copy(update={"device": device}), out)
     try:
         submissions, _ = batch.pending(inbox)
         return {attempt.student: attempt for attempt in batch.run(submissions, workers=2)}

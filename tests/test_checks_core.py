@@ -164,9 +164,12 @@ def answers():
             {"function": fading},
         ),
         "remembering": (
-            {"name": "f", "lengths": [2, 20], "biases": [0, 0.5, 1], "closing": -20,
-             "seeds": [1, 2], "smallest_gain": 10, "needed": 2, "largest_closed": 1e-12},
+            {"name": "f", "lengths": [2, 20], "biases": [0, 0.5, 1], "seeds": [1, 2],
+             "smallest_gain": 10, "needed": 2},
             {"function": fading},
+        ),
+        "closed_gate": (
+            {"name": "f", "closing": -20, "seeds": [1, 2], "largest": 1e-12}, {"function": fading}
         ),
         "log_curves": (
             {"names": ["figure", "f"], "lengths": [1, 4, 8], "curves": [[3]], "tolerance": 1e-6},

@@ -13,7 +13,8 @@ import pytest
 import torch
 
 from autograder import data
-from autograder.data import make_digits, mnist
+from autograder.data import files, make_digits, mnist
+from autograder.data.make_files import write_npz
 
 FOLDER = Path(data.__file__).parent
 SIZES = {"train": 3000, "validation": 500, "test": 500}
@@ -22,7 +23,8 @@ SIZES = {"train": 3000, "validation": 500, "test": 500}
 def all_sets():
     embedded = data.digits()
     sets = {name: getattr(embedded, name) for name in SIZES}
-    return sets | {"hidden": data.Split(data.hidden_images(), data.hidden_labels())}
+    hidden = data.Split(data.hidden_inputs("digits"), data.hidden_labels("digits"))
+    return sets | {"hidden": hidden}
 
 
 # the shipped files
@@ -131,7 +133,7 @@ def test_the_same_seed_gives_the_same_bytes_another_seed_another_split(toy, tmp_
 
 
 def test_the_zip_holds_no_date_of_today(tmp_path):
-    make_digits.write_npz(tmp_path / "x.npz", {"one": np.arange(3), "two": np.ones((2, 2))})
+    write_npz(tmp_path / "x.npz", {"one": np.arange(3), "two": np.ones((2, 2))})
     members = zipfile.ZipFile(tmp_path / "x.npz").infolist()
     assert [m.date_time for m in members] == [(1980, 1, 1, 0, 0, 0)] * 2
     loaded = np.load(tmp_path / "x.npz", allow_pickle=False)
@@ -268,8 +270,8 @@ def test_full_mnist_is_split_55000_5000_10000(monkeypatch):
 def places(monkeypatch, tmp_path):
     beside, package = tmp_path / "work", tmp_path / "work" / "autograder" / "data"
     (package / "hidden").mkdir(parents=True)
-    monkeypatch.setattr(mnist, "_BESIDE_PACKAGE", beside)
-    monkeypatch.setattr(mnist, "_HERE", package)
+    monkeypatch.setattr(files, "_BESIDE_PACKAGE", beside)
+    monkeypatch.setattr(files, "_HERE", package)
     return beside, package
 
 
@@ -281,32 +283,50 @@ def write_hidden(images, labels, value):
 def test_the_hidden_set_beside_the_package_comes_first(places):
     beside, package = places
     write_hidden(package / "hidden/digits.npz", package / "hidden/digits_labels.npz", 5)
-    assert data.hidden_labels().tolist() == [5, 5]
+    assert data.hidden_labels("digits").tolist() == [5, 5]
     write_hidden(beside / "hidden_digits.npz", beside / "hidden_digits_labels.npz", 7)
     assert data.hidden_labels("digits").tolist() == [7, 7]
-    assert data.hidden_images()[0, 0, 0, 0].item() == pytest.approx(7 / 255)
+    assert data.hidden_inputs("digits")[0, 0, 0, 0].item() == pytest.approx(7 / 255)
 
 
 def test_the_real_places_are_beside_and_inside_the_package():
-    assert FOLDER.resolve() == mnist._BESIDE_PACKAGE / "autograder" / "data"
+    assert FOLDER.resolve() == files._BESIDE_PACKAGE / "autograder" / "data"
 
 
-@pytest.mark.parametrize("ask", [data.hidden_images, data.hidden_labels])
-def test_an_absent_hidden_set_says_so(places, ask):
-    with pytest.raises(data.DataUnavailable, match="hidden test set is not here"):
-        ask()
+@pytest.mark.parametrize("ask", [data.hidden_inputs, data.hidden_labels])
+@pytest.mark.parametrize("name", ["digits", "trajectories"])
+def test_an_absent_hidden_set_says_so(places, ask, name):
+    with pytest.raises(data.DataUnavailable, match="hidden test set is not here") as caught:
+        ask(name)
+    assert f"hidden_{name}" in str(caught.value)
 
 
 def test_damaged_and_pickled_files_are_refused(places):
     hidden = places[1] / "hidden"
     (hidden / "digits.npz").write_bytes(b"PK but no zip")
     with pytest.raises(data.DataUnavailable, match="missing or damaged"):
-        data.hidden_images()
+        data.hidden_inputs("digits")
     np.savez(hidden / "digits_labels.npz", labels=np.array([{}], dtype=object))
     with pytest.raises(data.DataUnavailable, match="missing or damaged"):
-        data.hidden_labels()
+        data.hidden_labels("digits")
     with pytest.raises(data.DataUnavailable, match="missing or damaged"):
         data.digits()  # digits.npz is not in this folder
+
+
+# data sets by name
+
+
+def test_load_gives_the_digits_by_name():
+    for split in SIZES:
+        loaded, direct = getattr(data.load("digits"), split), getattr(data.digits(), split)
+        assert torch.equal(loaded[0], direct.images)
+        assert torch.equal(loaded[1], direct.labels)
+
+
+@pytest.mark.parametrize("ask", [data.load, data.hidden_inputs, data.hidden_labels])
+def test_an_unknown_name_names_the_known_ones(ask):
+    with pytest.raises(ValueError, match="digits, trajectories, got 'digit'"):
+        ask("digit")
 
 
 # fingerprints

@@ -9,21 +9,32 @@ import pytest
 
 from autograder.grade import Release
 from tests import golden
+from tests.conftest import NAME, NAMES
 from tests.golden import Golden, GoldenError
 
-NAME = "cnn_vs_fnn"
-BANK = golden.load(NAME)
+BANK = [entry for name in NAMES for entry in golden.load(name)]
 
 
 @pytest.fixture(scope="session")
-def attempts(request, release_root, grading, tmp_path_factory):
-    out = tmp_path_factory.mktemp("golden")
+def attempts(request, built, grading, tmp_path_factory):
+    """Graded notebooks of the selected tests: attempt, and cases that others in it fail."""
     chosen = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
-    bank = {p["entry"].student: p["entry"] for p in chosen if isinstance(p.get("entry"), Golden)}
-    groups = [(golden.merge(group), group) for group in golden.pack(bank.values())]
-    golden.hand_in([g for g, _ in groups], release_root / "dist" / NAME, out / "inbox")
-    graded = golden.grade(out / "inbox", Release.load(NAME, release_root), grading, out)
-    return {e.student: (graded[g.student], g.fails - e.fails) for g, group in groups for e in group}
+    bank = {id(p["entry"]): p["entry"] for p in chosen if isinstance(p.get("entry"), Golden)}
+    found = {}
+    for name in NAMES:
+        entries = [entry for entry in bank.values() if entry.assignment == name]
+        if entries:
+            found |= graded(entries, built(name), grading, tmp_path_factory.mktemp(name))
+    return found
+
+
+def graded(entries, root, grading, out, device="cpu"):
+    """Attempt, and the cases that others in the same notebook fail, for each entry of the bank."""
+    name = entries[0].assignment
+    groups = [(golden.merge(group), group) for group in golden.pack(entries)]
+    golden.hand_in([g for g, _ in groups], root / "dist" / name, out / "inbox")
+    made = golden.grade(out / "inbox", Release.load(name, root), grading, out, device)
+    return {e.full_name: (made[g.student], g.fails - e.fails) for g, group in groups for e in group}
 
 
 def explained(attempt):
@@ -48,39 +59,35 @@ def points_of(attempt, assignment):
     return {name: attempt.points(name) for name in points_without((), assignment)}
 
 
-def of_kind(*kinds):
-    chosen = [entry for entry in BANK if entry.kind in kinds]
-    return pytest.mark.parametrize("entry", chosen, ids=lambda entry: entry.student)
-
-
-@of_kind("mutants", "variants")
-def test_exactly_the_named_cases_fail(entry, attempts, grading):
-    attempt, of_others = attempts[entry.student]
+def assert_as_expected(entry, attempt, of_others, grading):
+    """Exactly the named cases fail, or the points are those of the file."""
     assert attempt.status == "graded", explained(attempt)
+    assignment = grading.assignment(entry.assignment)
+    if entry.kind == "submissions":
+        assert points_of(attempt, assignment) == entry.expect, explained(attempt)
+        return
     found = golden.not_passed(attempt) - of_others
     assert found == entry.fails, f"{entry.idea}\n{explained(attempt)}"
-    assignment = grading.assignment(NAME)
     assert points_of(attempt, assignment) == points_without(entry.fails | of_others, assignment)
 
 
-@of_kind("submissions")
-def test_a_submission_gets_its_points(entry, attempts, grading):
-    attempt, _ = attempts[entry.student]
-    assert attempt.status == "graded", explained(attempt)
-    assert points_of(attempt, grading.assignment(NAME)) == entry.expect, explained(attempt)
+@pytest.mark.parametrize("entry", BANK, ids=lambda entry: entry.full_name)
+def test_exactly_the_named_cases_fail(entry, attempts, grading):
+    assert_as_expected(entry, *attempts[entry.full_name], grading)
 
 
-def test_every_mutant_fails_a_case_that_exists_and_none_is_never_failed(grading):
-    questions = grading.assignment(NAME).questions
-    cases = {f"{name}.{case}" for name, question in questions.items() for case in question.checks}
-    mutants = [entry for entry in BANK if entry.kind == "mutants"]
+@pytest.mark.parametrize("name", NAMES)
+def test_every_mutant_fails_a_case_that_exists_and_none_is_never_failed(name, grading):
+    questions = grading.assignment(name).questions
+    cases = {f"{q}.{case}" for q, question in questions.items() for case in question.checks}
+    mutants = [e for e in BANK if e.kind == "mutants" and e.assignment == name]
     assert all(entry.fails and entry.fails <= cases for entry in mutants)
     assert cases == frozenset[str]().union(*(entry.fails for entry in mutants))
 
 
-@pytest.mark.parametrize("entry", [e for e in BANK if e.name == "blank"], ids=lambda e: e.student)
+@pytest.mark.parametrize("entry", [e for e in BANK if e.name == "blank"], ids=lambda e: e.full_name)
 def test_nothing_in_a_blank_notebook_is_called_wrong(entry, attempts):
-    attempt, _ = attempts[entry.student]
+    attempt, _ = attempts[entry.full_name]
     statuses = {r.verdict.status for r in attempt.results}
     assert statuses == {"not_answered"}, explained(attempt)
 
@@ -95,7 +102,7 @@ def test_nothing_in_a_blank_notebook_is_called_wrong(entry, attempts):
     ],
 )
 def test_a_change_that_does_not_fit_the_notebook_is_refused(changes, message, release_root):
-    entry = Golden("mutants", "test", "a test", **changes)
+    entry = Golden(NAME, "mutants", "test", "a test", **changes)
     with pytest.raises(GoldenError, match=re.escape(message)):
         golden.notebook(entry, release_root / "dist" / NAME)
 

@@ -27,17 +27,17 @@ def answer(notebook, cell_id, source):
 
 
 def changed(root, **sources):
-    """The solved notebook with answer cells replaced; `conv_size` stands for conv_size-answer-1."""
+    """The solved notebook with answer cells replaced; `conv_size` stands for its first answer."""
     notebook = solved(root)
     for question, source in sources.items():
-        answer(notebook, f"{question}-answer-1", source)
+        answer(notebook, f"{NAME}-{question}-answer-1", source)
     return notebook
 
 
 def then(root, question, code):
     """The solved notebook with `code` after a question's own answer."""
     notebook = solved(root)
-    (cell,) = [c for c in notebook.cells if c.id == f"{question}-answer-1"]
+    (cell,) = [c for c in notebook.cells if c.id == f"{NAME}-{question}-answer-1"]
     cell.source += f"\n{code}"
     return notebook
 
@@ -53,10 +53,10 @@ def without_ids(notebook):
 def shuffled_and_cut(notebook):
     """Check cells deleted, an answer moved to the end, a given cell edited."""
     cells = [c for c in notebook.cells if not c.id.endswith("-check-1")]
-    moved = [c for c in cells if c.id == "conv_size-answer-1"]
+    moved = [c for c in cells if c.id == f"{NAME}-conv_size-answer-1"]
     notebook.cells = [c for c in cells if c not in moved] + moved
     for cell in notebook.cells:
-        if cell.id == "training-given-1":
+        if cell.id == f"{NAME}-training-given-1":
             cell.source = cell.source.replace("epochs=8", "epochs=1")
     return notebook
 

@@ -113,10 +113,13 @@ PASSING = {
         {"short": [0.1, 0.2], "long": [1e-9, 1e-8], "repeated": 0.1},
     ),
     "remembering": (
-        {"name": "f", "lengths": [2, 100], "biases": [0, 0.5, 1], "closing": -20, "seeds": [1],
-         "smallest_gain": 1000, "needed": 1, "largest_closed": 1e-12},
-        {"short": [[0.1, 0.1, 0.1]], "long": [[1e-12, 1e-8, 1e-4]], "closed": [1e-16],
-         "open": [0.1]},
+        {"name": "f", "lengths": [2, 100], "biases": [0, 0.5, 1], "seeds": [1],
+         "smallest_gain": 1000, "needed": 1},
+        {"short": [[0.1, 0.1, 0.1]], "long": [[1e-12, 1e-8, 1e-4]]},
+    ),
+    "closed_gate": (
+        {"name": "f", "closing": -20, "seeds": [1], "largest": 1e-12},
+        {"closed": [1e-16], "open": [0.1]},
     ),
     "log_curves": (
         {"names": ["figure", "f"], "lengths": [2, 100], "curves": [[1]], "tolerance": 1e-6},

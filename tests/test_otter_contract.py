@@ -13,40 +13,56 @@ import pytest
 from autograder.grade import Release
 from tests import golden
 
-NAME = "cnn_vs_fnn"
-CHOSEN = [
-    "submissions_reference",
-    "submissions_blank",
-    "submissions_half_done",
-    "mutants_cnn_that_flattens_first",
-    "mutants_nan_output",
-    "variants_lazy_layers",
-]
-ZIPPED = "submissions_half_done"
+CHOSEN = {
+    "cnn_vs_fnn": [
+        "submissions_reference",
+        "submissions_blank",
+        "submissions_half_done",
+        "mutants_cnn_that_flattens_first",
+        "mutants_nan_output",
+        "variants_lazy_layers",
+    ],
+    "sequence_models": ["submissions_reference", "submissions_half_done"],
+    "gradient_flow": ["submissions_reference", "submissions_half_done"],
+}
+PAIRS = [(name, student) for name, students in CHOSEN.items() for student in students]
+ZIPPED = ("cnn_vs_fnn", "submissions_half_done")
 
 
 @pytest.fixture(scope="module")
-def bank():
-    return [entry for entry in golden.load(NAME) if entry.student in CHOSEN]
+def inboxes(built, tmp_path_factory):
+    """For each assignment its release and the chosen notebooks, by student."""
+    made = {}
+    for name, students in CHOSEN.items():
+        bank = [entry for entry in golden.load(name) if entry.student in students]
+        root, inbox = built(name), tmp_path_factory.mktemp(name) / "inbox"
+        paths = golden.hand_in(bank, root / "dist" / name, inbox)
+        made[name] = (Release.load(name, root), paths)
+    return made
 
 
 @pytest.fixture(scope="module")
-def ours(bank, release_root, grading, tmp_path_factory):
-    out = tmp_path_factory.mktemp("ours")
-    golden.hand_in(bank, release_root / "dist" / NAME, out / "inbox")
-    return golden.grade(out / "inbox", Release.load(NAME, release_root), grading, out)
+def ours(inboxes, grading, tmp_path_factory):
+    """Our attempt for each assignment and student."""
+    found = {}
+    for name, (release, paths) in inboxes.items():
+        inbox = next(iter(paths.values())).parent
+        graded = golden.grade(inbox, release, grading, tmp_path_factory.mktemp("ours"))
+        found |= {(name, student): attempt for student, attempt in graded.items()}
+    return found
 
 
 @pytest.fixture(scope="module")
-def otters(bank, release_root, tmp_path_factory):
+def otters(inboxes, tmp_path_factory):
     """results.json of `otter run` for each notebook, and for the zip of one."""
-    inbox = tmp_path_factory.mktemp("otter") / "inbox"
-    paths = golden.hand_in(bank, release_root / "dist" / NAME, inbox)
-    handed_in = {**paths, "zip": exported(paths[ZIPPED], inbox.parent)}
-    archive = Release.load(NAME, release_root).zip
+    out = tmp_path_factory.mktemp("otter")
+    jobs = {(n, s): (r.zip, path) for n, (r, paths) in inboxes.items() for s, path in paths.items()}
+    archive, path = jobs[ZIPPED]
+    jobs["zip"] = (archive, exported(path, out))
     with ThreadPoolExecutor(2) as pool:
-        found = pool.map(lambda item: otter_run(archive, *item), handed_in.items())
-        return dict(zip(handed_in, found, strict=True))
+        folders = [out / str(number) for number in range(len(jobs))]
+        found = pool.map(lambda job, folder: otter_run(*job, folder), jobs.values(), folders)
+        return dict(zip(jobs, found, strict=True))
 
 
 def exported(path, folder):
@@ -58,8 +74,7 @@ def exported(path, folder):
     return folder / "handed_in.zip"
 
 
-def otter_run(archive, name, submission):
-    out = submission.parent / f"otter-{name}"
+def otter_run(archive, submission, out):
     out.mkdir()
     done = subprocess.run(
         [sys.executable, "-m", "otter", "run", "-a", archive, "-o", out, "--no-logo", submission],
@@ -94,11 +109,11 @@ def assert_agree(results, attempt, assignment):
     assert otter_not_passed(results, questions) == golden.not_passed(attempt)
 
 
-@pytest.mark.parametrize("student", CHOSEN)
-def test_otter_and_our_batch_agree_on_every_case(student, ours, otters, grading):
-    assert ours[student].status == "graded", ours[student].reason
-    assert_agree(otters[student], ours[student], grading.assignment(NAME))
+@pytest.mark.parametrize("pair", PAIRS, ids="-".join)
+def test_otter_and_our_batch_agree_on_every_case(pair, ours, otters, grading):
+    assert ours[pair].status == "graded", ours[pair].reason
+    assert_agree(otters[pair], ours[pair], grading.assignment(pair[0]))
 
 
 def test_the_zip_that_students_export_is_graded_like_its_notebook(ours, otters, grading):
-    assert_agree(otters["zip"], ours[ZIPPED], grading.assignment(NAME))
+    assert_agree(otters["zip"], ours[ZIPPED], grading.assignment(ZIPPED[0]))

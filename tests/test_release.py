@@ -7,18 +7,21 @@ import zipfile
 import nbformat
 import pytest
 
-from autograder import config, release
-from tests.conftest import NAME, REPOSITORY
+from autograder import config, release, restore
+from tests.conftest import NAME, NAMES, REPOSITORY
+
+HIDDEN = {
+    "cnn_vs_fnn": {"hidden_digits.npz", "hidden_digits_labels.npz"},
+    "sequence_models": {"hidden_trajectories.npz", "hidden_trajectories_labels.npz"},
+    "gradient_flow": set(),
+}
+of_all = pytest.mark.parametrize("name", NAMES)
 
 
-@pytest.fixture(scope="module")
-def student(release_root):
-    return release_root / "student" / NAME
-
-
-def test_the_committed_student_files_are_current(release_root):
+@of_all
+def test_the_committed_student_files_are_current(name, built):
     """What is committed is what text, reference and grading.yml make: the same bytes."""
-    assert release._compare(release_root / "student" / NAME, REPOSITORY / "student" / NAME) == []
+    assert release._compare(built(name) / "student" / name, REPOSITORY / "student" / name) == []
 
 
 def test_a_second_build_makes_the_same_bytes(release_root, tmp_path):
@@ -40,17 +43,18 @@ def test_a_difference_is_named(release_root, tmp_path):
     assert "more.txt is no longer made" in words
 
 
-def test_students_get_no_solution(student):
+@of_all
+def test_students_get_no_solution(name, built):
     """Every solution line of the reference is absent from everything that students get."""
-    lines, inside = [], False
-    for line in (REPOSITORY / "reference" / f"{NAME}.py").read_text().splitlines():
+    student, lines, inside = built(name) / "student" / name, [], False
+    for line in (REPOSITORY / "reference" / f"{name}.py").read_text().splitlines():
         if "# END SOLUTION" in line:
             inside = False
         if len(line.strip()) > 3 and (inside or line.endswith("# SOLUTION")):
             lines.append(line.strip())
         inside = inside or "# BEGIN SOLUTION" in line
     assert len(lines) > 30
-    notebook = nbformat.read(student / f"{NAME}.ipynb", as_version=4)
+    notebook = nbformat.read(student / f"{name}.ipynb", as_version=4)
     given = {line.strip() for c in notebook.cells for line in c.source.splitlines()}
     assert not given.intersection(lines)
     everything = "".join(p.read_text() for p in student.rglob("*.py")) + str(notebook)
@@ -58,17 +62,23 @@ def test_students_get_no_solution(student):
     assert "Rubric" not in everything
 
 
-def test_students_get_no_hidden_test_and_no_hidden_data(student, grading):
+@of_all
+def test_students_get_no_hidden_test_and_no_hidden_data(name, built, grading):
+    student = built(name) / "student" / name
     tests = "".join(p.read_text() for p in (student / "tests").glob("*.py"))
-    for name, question in grading.assignment(NAME).questions.items():
+    for key, question in grading.assignment(name).questions.items():
         for case, entry in question.checks.items():
-            assert (f"{name}.{case}'" in tests) != entry.hidden
+            assert (f"{key}.{case}'" in tests) != entry.hidden
     assert "hidden=True" not in tests
     assert not [p for p in student.rglob("*") if "hidden" in p.name]
+    data = {p.stem for p in student.rglob("*.npz")}
+    assert data == {key.removeprefix("hidden_").removesuffix(".npz") for key in HIDDEN[name]
+                    if "_labels" not in key}  # fmt: skip
 
 
-def test_every_cell_has_a_role_a_lasting_id_and_no_output(student):
-    notebook = nbformat.read(student / f"{NAME}.ipynb", as_version=4)
+@of_all
+def test_every_cell_has_a_role_a_lasting_id_and_no_output(name, built):
+    notebook = nbformat.read(built(name) / "student" / name / f"{name}.ipynb", as_version=4)
     nbformat.validate(notebook)
     ids = [c.id for c in notebook.cells]
     assert len(set(ids)) == len(ids)
@@ -77,22 +87,27 @@ def test_every_cell_has_a_role_a_lasting_id_and_no_output(student):
         assert role in {"text", "given", "setup", "answer", "check", "export"}
         assert cell.metadata.get("editable", True) == (role == "answer")
         assert not cell.get("outputs")
-    assert {"cnn-answer-1", "cnn-check-1", "reflection-answer-1"} <= set(ids)
+    assert all(key.startswith(f"{name}-") for key in ids)
+    assert {f"{name}-reflection-answer-1", f"{name}-page-export-1"} <= set(ids)
 
 
-def test_the_zip_has_what_otter_and_gradescope_need(release_root):
-    path = release_root / "dist" / NAME / "autograder" / f"{NAME}-autograder.zip"
+@of_all
+def test_the_zip_has_what_otter_and_gradescope_need(name, built, grading):
+    path = built(name) / "dist" / name / "autograder" / f"{name}-autograder.zip"
     with zipfile.ZipFile(path) as archive:
         names = set(archive.namelist())
         environment = archive.read("environment.yml").decode()
         settings = json.loads(archive.read("otter_config.json"))
     assert {"run_autograder", "setup.sh", "otter_config.json", "files/autograder.py"} <= names
-    assert {"files/hidden_digits.npz", "files/hidden_digits_labels.npz"} <= names
-    assert {"files/kit/checks/core.py", "files/kit/training/__init__.py", "tests/cnn.py"} <= names
+    hidden = {key.removeprefix("files/") for key in names if key.startswith("files/hidden_")}
+    assert hidden == HIDDEN[name]
+    assert {"files/kit/checks/core.py", "files/kit/training/__init__.py"} <= names
+    questions = grading.assignment(name).questions
+    assert {f"tests/{key}.py" for key, q in questions.items() if not q.manual} <= names
     assert "pytorch-cpu" in environment
     assert "python=3.12" in environment
     assert "://" not in environment
-    assert settings["assignment_name"] == NAME
+    assert settings["assignment_name"] == name
     assert not settings.get("plugins")
 
 
@@ -106,3 +121,19 @@ def test_a_reference_that_fails_leaves_everything_as_it_was(release_root, tmp_pa
         release.build(NAME, config.load(root / "grading.yml"), root)
     assert (root / "student" / NAME / f"{NAME}.ipynb").read_bytes() == before
     assert release._compare(root / "dist" / NAME, release_root / "dist" / NAME) == []
+
+
+PAIRS = [(one, other) for one in NAMES for other in NAMES if one != other]
+
+
+@pytest.mark.parametrize("bare", [False, True], ids=["with ids", "without ids"])
+@pytest.mark.parametrize("pair", PAIRS, ids="-for-".join)
+def test_the_notebook_of_another_assignment_is_refused_without_its_name(pair, bare, built):
+    """Several assignments have a question called training: that must not be enough."""
+    notebooks = [built(n) / "dist" / n / "student" / f"{n}.ipynb" for n in pair]
+    handed_in, pristine = (nbformat.read(path, as_version=4) for path in notebooks)
+    del handed_in.metadata["otter"]
+    for number, cell in enumerate(handed_in.cells):
+        if bare:
+            cell.id, cell.metadata = f"c{number}", {}
+    assert "does not look like" in (restore.wrong_assignment(handed_in, pristine) or "")

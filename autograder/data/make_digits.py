@@ -11,19 +11,17 @@ building the release. The splits keep their sizes.
 """
 
 import argparse
-import hashlib
-import zipfile
 from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
 import numpy.typing as npt
 
+from autograder.data.files import Array
+from autograder.data.make_files import write_npz, write_sums
+
 DEFAULT_SEED = 1998  # the year of MNIST's paper; any other seed makes another split
 PER_CLASS = {"train": 300, "validation": 50, "test": 50, "hidden": 100}  # images of each digit
-_FIXED_DATE = (1980, 1, 1, 0, 0, 0)  # the earliest that a zip can say: files do not differ by date
-
-Array = npt.NDArray[np.generic]
 
 
 def stratified_rows(labels: npt.NDArray[np.int64], seed: int) -> dict[str, npt.NDArray[np.int64]]:
@@ -43,25 +41,10 @@ def stratified_rows(labels: npt.NDArray[np.int64], seed: int) -> dict[str, npt.N
     }
 
 
-def write_npz(path: Path, arrays: Mapping[str, Array]) -> None:
-    """Write an npz file whose bytes depend on nothing but the arrays (and the zlib in use).
-
-    `numpy.savez` does not fix what a zip says about date and system.
-    """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with zipfile.ZipFile(path, "w") as archive:
-        for name, array in arrays.items():
-            member = zipfile.ZipInfo(f"{name}.npy", date_time=_FIXED_DATE)
-            member.compress_type = zipfile.ZIP_DEFLATED
-            member.create_system = 3  # "Unix", also where the script runs on another system
-            with archive.open(member, "w") as stream:
-                np.lib.format.write_array(stream, array, allow_pickle=False)
-
-
 def write_splits(
     folder: Path, images: npt.NDArray[np.uint8], labels: npt.NDArray[np.int64], seed: int
 ) -> None:
-    """Write digits.npz, the two hidden files and SHA256SUMS into `folder`.
+    """Write digits.npz, the two hidden files and SHA256SUMS of all data into `folder`.
 
     Shapes:  images uint8 (N, 28, 28), labels (N,).
     """
@@ -76,11 +59,9 @@ def write_splits(
         "hidden/digits.npz": {"images": images[hidden]},
         "hidden/digits_labels.npz": {"labels": labels[hidden].astype(np.uint8)},
     }
-    sums = []
     for file, arrays in files.items():
         write_npz(folder / file, arrays)
-        sums.append(f"{hashlib.sha256((folder / file).read_bytes()).hexdigest()}  {file}\n")
-    (folder / "SHA256SUMS").write_text("".join(sums), encoding="ascii", newline="\n")
+    write_sums(folder)
 
 
 def main() -> None:

@@ -5,21 +5,13 @@ of all trainings is in the last column): python docs/calibration/measure_cnn_vs_
 Recipe and thresholds come from grading.yml; seed s seeds the weights and the shuffling.
 """
 
-import time
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 import yaml
+from measuring import Models, accuracy_head, accuracy_line, every_training, head, line, measure
 from torch import nn
-
-from autograder.data import digits, hidden_images, hidden_labels
-from autograder.training import Recipe, accuracy, fit, seed_everything
-
-P = 1e-3  # probability that one more right training falls below the bound
 
 
 def _conv(inputs: int, outputs: int, kernel: int, act: Callable[[], nn.Module]) -> nn.Sequential:
@@ -83,7 +75,7 @@ def _fnn(*widths: int, act: Callable[[], nn.Module] = nn.ReLU) -> nn.Sequential:
 
 
 OPPONENT = "FNN 784-25-10"
-RIGHT: dict[str, tuple[int, Callable[[], nn.Module]]] = {  # seeds, model
+RIGHT: Models = {
     OPPONENT: (30, lambda: _fnn(25)),
     "FNN 784-16-10": (12, lambda: _fnn(16)),
     "FNN 784-13-10": (12, lambda: _fnn(13)),
@@ -99,65 +91,11 @@ RIGHT: dict[str, tuple[int, Callable[[], nn.Module]]] = {  # seeds, model
     "CNN 16-32 5x5, no pooling but global maximum": (12, _two_convolutions),
     "CNN LeNet 6-16 5x5 fc40, tanh, average pooling": (12, _lenet),
 }
-WRONG: dict[str, tuple[int, Callable[[], nn.Module]]] = {
+WRONG: Models = {
     "CNN 8-16 5x5 fc62, softmax output": (6, lambda: nn.Sequential(_cnn(), nn.Softmax(dim=1))),
     "CNN 8-16 5x5 fc62, no activation": (6, lambda: _cnn(nn.Identity)),
     "FNN 784-25-10, no activation": (6, lambda: _fnn(25, act=nn.Identity)),
 }
-
-
-@dataclass(frozen=True)
-class Measured:
-    """One number a training: hidden accuracy, last / first training loss, and CPU seconds."""
-
-    accuracy: np.ndarray
-    loss_ratio: np.ndarray
-    seconds: np.ndarray
-    parameters: int
-
-
-def measure(make: Callable[[], nn.Module], seeds: int, settings: dict[str, Any]) -> Measured:
-    """Train once a seed on the CPU, in one thread."""
-    given, hidden = digits(), (hidden_images(), hidden_labels())
-    numbers = {k: settings[k] for k in ("epochs", "batch_size", "learning_rate")}
-    rows = []
-    for seed in range(seeds):
-        started = time.process_time()
-        recipe = Recipe(**numbers, seed=seed, device="cpu")
-        seed_everything(seed)
-        model = make()
-        history = fit(model, given.train, given.validation, recipe)
-        seconds = time.process_time() - started
-        loss_ratio = history.train_loss[-1] / history.train_loss[0]
-        rows.append((accuracy(model, hidden), loss_ratio, seconds))
-    accuracies, loss_ratios, times = np.array(rows).T
-    return Measured(accuracies, loss_ratios, times, history.parameters)
-
-
-def predictive(values: np.ndarray, threshold: float) -> tuple[float, float]:
-    """Student t: the bound of one more value at P, and the probability that it is below threshold.
-
-    The substitution t = sqrt(df) tan(angle) turns t's density into cos(angle) ** (df - 1).
-    """
-    df = len(values) - 1
-    centre, width = values.mean(), values.std(ddof=1) * np.sqrt(1 + 1 / len(values))
-    angles = np.linspace(-np.pi / 2, np.pi / 2, 200_001)
-    below = np.cumsum(np.cos(angles) ** (df - 1))
-    below /= below[-1]
-    bound = centre + width * np.sqrt(df) * np.tan(np.interp(P, below, angles))
-    angle = np.arctan((threshold - centre) / width / np.sqrt(df))
-    return float(bound), float(np.interp(angle, angles, below))
-
-
-def line(name: str, values: np.ndarray, threshold: float, *more: str) -> None:
-    """Print one row of a table."""
-    bound, probability = predictive(values, threshold)
-    numbers = (values.mean(), values.std(ddof=1), values.min(), values.max(), bound)
-    # So few trainings say nothing of the tail farther out.
-    chance = f"{probability:.0e}" if probability > 1e-6 else "< 1e-06"
-    cells = (*(f"{x:.4f}" for x in numbers), f"{threshold:g}", chance)
-    failed = f"{(values < threshold).sum()} of {len(values)}"
-    print("|", " | ".join((name, str(len(values)), *cells, failed, *more)), "|", flush=True)
 
 
 def main() -> None:
@@ -165,21 +103,17 @@ def main() -> None:
     torch.set_num_threads(1)
     grading = yaml.safe_load(Path("grading.yml").read_text(encoding="utf-8"))
     question = grading["assignments"]["cnn_vs_fnn"]["questions"]["training"]
+    numbers = {k: question["settings"][k] for k in ("epochs", "batch_size", "learning_rate")}
     checks, results = question["checks"], {}
-    start = "| n | mean | sd | min | max | bound | threshold | P(below) | below"
-    print(f"| model {start} | parameters | loss ratio, max | CPU s |\n|{' --- |' * 13}")
+    accuracy_head()
     for name, (seeds, make) in (RIGHT | WRONG).items():
-        results[name] = seen = measure(make, seeds, question["settings"])
-        smallest = checks[f"{name[:3].lower()}_accuracy"]["smallest"]
-        more = f"{seen.parameters:,}", f"{seen.loss_ratio.max():.2f}", f"{seen.seconds.mean():.1f}"
-        line(name, seen.accuracy, smallest, *more)
-    print(f"\n| gap to {OPPONENT} {start} |\n|{' --- |' * 10}")
+        results[name] = measure(make, seeds, "digits", numbers)
+        accuracy_line(name, results[name], checks[f"{name[:3].lower()}_accuracy"]["smallest"])
+    head(f"gap to {OPPONENT}")
     for name in (name for name in results if name.startswith("CNN")):
         ahead = results[name].accuracy - results[OPPONENT].accuracy[: len(results[name].accuracy)]
         line(name, ahead, checks["gap"]["smallest_gap"])
-    print("\nAccuracy of each seed, from 0:\n")
-    for name, seen in results.items():
-        print(f"- {name}:", " ".join(f"{value:.3f}" for value in seen.accuracy))
+    every_training(results)
 
 
 if __name__ == "__main__":

@@ -246,7 +246,7 @@ def test_limit_of_accuracy(wrong, status):
 
 @pytest.mark.parametrize("split", ["validation", "test", "hidden"])
 def test_each_split_is_the_one_that_is_named(split):
-    hidden = data.Split(data.hidden_images(), data.hidden_labels())
+    hidden = data.Split(data.hidden_inputs("digits"), data.hidden_labels("digits"))
     known = Known(0, hidden if split == "hidden" else getattr(data.digits(), split))
     decided = verdict("accuracy", {**ACCURACY, "split": split}, model=known)
     assert decided.status == "passed"
@@ -274,7 +274,7 @@ def test_a_constant_and_a_nan_answer_get_the_share_of_one_class():
 def test_hidden_labels_are_no_part_of_the_evidence():
     evidence = measured("accuracy", {**ACCURACY, "split": "hidden"}, model=Known(0))
     assert evidence.keys() == {"classes", "dataset", "split"}
-    assert len(evidence["classes"][0]) == len(data.hidden_labels())
+    assert len(evidence["classes"][0]) == len(data.hidden_labels("digits"))
 
 
 def test_without_the_hidden_set_nobody_is_blamed(monkeypatch):

@@ -268,6 +268,6 @@ def test_without_the_generator_the_script_says_what_to_install(tmp_path):
         check=False,
     )
     assert done.returncode == 2
-    assert "pip install --no-deps andi-datasets==2.1.13" in done.stderr
+    assert make_trajectories.INSTALL in done.stderr
     assert "Traceback" not in done.stderr
     assert not list(tmp_path.iterdir())

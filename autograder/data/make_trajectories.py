@@ -1,9 +1,10 @@
 """Make the embedded trajectories and the hidden test set with andi-datasets.
 
-Run by hand. andi-datasets asks for an old numpy, so it is installed without its dependencies:
+Run by hand. The generators ask for numpy 1 but work with numpy 2, so they are installed without
+their dependencies; from the repository root:
 
-    pip install 'inductive-bias-autograder[trajectories]'
-    pip install --no-deps andi-datasets==2.1.13
+    pip install -e '.[trajectories]'
+    pip install --no-deps andi-datasets==2.1.13 stochastic==0.6.0
     python -m autograder.data.make_trajectories
     python -m autograder.data.make_trajectories --seed 12345        # a private hidden set
 
@@ -30,6 +31,7 @@ from autograder.data.files import Array
 from autograder.data.fingerprint import fingerprints
 from autograder.data.make_files import write_npz, write_sums
 
+INSTALL = "pip install --no-deps andi-datasets==2.1.13 stochastic==0.6.0"
 EXPONENT = 0.2
 PUBLIC_SEED = 2021  # the year of the AnDi challenge's paper
 HIDDEN_SEED = 6253  # its article number
@@ -122,14 +124,9 @@ def main() -> None:
     parser.add_argument("--folder", type=Path, default=Path(__file__).resolve().parent)
     options = parser.parse_args()
     try:
-        import andi_datasets.datasets_theory  # noqa: F401
-        import stochastic.random  # noqa: F401
+        write_sets(options.folder, andi, options.seed)
     except ImportError as error:
-        parser.error(
-            f"{error}. Install: pip install 'stochastic>=0.6' scipy h5py, then "
-            "pip install --no-deps andi-datasets==2.1.13"
-        )
-    write_sets(options.folder, andi, options.seed)
+        parser.error(f"{error}. First: pip install scipy h5py; then: {INSTALL}")
     print(f"Trajectories, hidden set and SHA256SUMS are in {options.folder}")
 
 

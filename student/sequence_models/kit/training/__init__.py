@@ -1,0 +1,20 @@
+"""Training for the exercises: one recipe, one loop and one record for images and for sequences."""
+
+from autograder.training.environment import device, seed_everything
+from autograder.training.evaluation import accuracy, predict
+from autograder.training.loop import fit
+from autograder.training.plot import plot_history
+from autograder.training.record import History, Recipe
+from autograder.training.samples import Pair
+
+__all__ = [
+    "History",
+    "Pair",
+    "Recipe",
+    "accuracy",
+    "device",
+    "fit",
+    "plot_history",
+    "predict",
+    "seed_everything",
+]

@@ -64,6 +64,30 @@ def encoder():
     return Reader(nn.TransformerEncoderLayer(3, 1, 6, dropout=0.1, batch_first=True))
 
 
+class Ending(nn.Module):
+    """Reads a sequence (B, 8, 3) in both directions, and keeps what they have at their ends."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer = nn.RNN(3, 6, batch_first=True, bidirectional=True)
+
+    def forward(self, x):
+        random.random(), np.random.rand(), torch.rand(1)  # a forward may draw numbers
+        return torch.cat([*self.layer(x)[1]], dim=1)
+
+
+class LastState(nn.Module):
+    """A readout of the last state of a sequence (B, 8, 3)."""
+
+    def __init__(self):
+        super().__init__()
+        self.layer, self.last = nn.RNN(3, 6, batch_first=True), nn.Linear(6, 10)
+
+    def forward(self, x):
+        random.random(), np.random.rand(), torch.rand(1)
+        return self.last(self.layer(x)[1][0])
+
+
 SEQUENCE = {"name": "Reader", "input_shape": [8, 3], "seed": 4}
 
 
@@ -157,6 +181,8 @@ def answers():
         "simple_recurrence": ({**SEQUENCE, "layers": 1}, {"model": recurrent(nn.RNN)}),
         "gated_recurrence": ({**SEQUENCE, "layers": 1}, {"model": recurrent(nn.LSTM)}),
         "both_directions": (SEQUENCE, {"model": recurrent(nn.RNN, bidirectional=True)}),
+        "last_state": ({**SEQUENCE, "outputs": 10}, {"model": LastState}),
+        "both_ends": ({**SEQUENCE, "outputs": 12}, {"model": Ending}),
         "self_attention": ({**SEQUENCE, "steps": 8, "smallest": 1e-6}, {"model": encoder}),
         "vanishing": (
             {"name": "f", "lengths": [2, 20], "seeds": [1, 2, 3], "largest": 1e-2,

@@ -328,6 +328,17 @@ def beside_others(axes, lengths):
     axes.axhline(1e-9)
 
 
+def point_by_point(axes, lengths):
+    for n in lengths:
+        axes.plot(n, norm_at(int(n), 7), "k.")
+    axes.set_yscale("log")
+
+
+def with_twin_axes(axes, lengths):
+    axes.plot(lengths, norms(lengths))
+    axes.twinx().semilogy(lengths, norms(lengths))
+
+
 def with_frame(axes, lengths):
     import pandas as pd
 
@@ -344,6 +355,9 @@ def with_frame(axes, lengths):
         scattered,
         beside_others,
         with_frame,
+        point_by_point,
+        lambda axes, n: axes.bar(n, norms(n), log=True),
+        with_twin_axes,
     ],
 )
 def test_a_right_curve_passes(draw):
@@ -357,7 +371,9 @@ def test_a_right_curve_passes(draw):
         (lambda axes, n: axes.plot(n, norms(n)), "set_yscale"),
         (lambda axes, n: (axes.plot(n, norms(n)), axes.set_yscale("symlog")), "set_yscale"),
         (lambda axes, n: axes.semilogx(n, norms(n)), "set_yscale"),
-        (lambda axes, n: axes.plot(n, np.log10(norms(n))), "for every length"),
+        (lambda axes, n: axes.plot(n, np.log10(norms(n))), "These are logarithms"),
+        (lambda axes, n: axes.plot(n, np.log(norms(n))), "These are logarithms"),
+        (lambda axes, n: axes.semilogy(n[::2], norms(n[::2])), "for every length"),
         (lambda axes, n: axes.semilogy(norms(n)), "above their lengths"),
         (lambda axes, n: axes.semilogy(norms(n), n), "for every length"),
         (lambda axes, n: axes.semilogy(n, norms(n, 8)), "for every length"),
@@ -432,6 +448,65 @@ def test_curves_without_names_can_not_be_told_apart():
     assert "legend" in verdict.hint
 
 
+def labelled(own, **legend):
+    def draw(axes, lengths):
+        for bias, label in zip(REMEMBERING["biases"], own, strict=True):
+            axes.semilogy(lengths, norms(lengths, bias, 7, function=norm_by_bias), label=label)
+        axes.legend(**legend)
+
+    return figure_of(draw, MEMORY_LENGTHS)
+
+
+@pytest.mark.parametrize(
+    ("labels", "legend", "status"),
+    [
+        (["0", "0.5", "1", "1.5", "2"], {}, "passed"),
+        (["2", "1.5", "1", "0.5", "0"], {}, "failed"),
+        (["b = 0.5", "b = 0", "b = 1.0", "b = 1.5", "b = 2.0"], {}, "failed"),
+        (["curve 1", "curve 2", "curve 3", "curve 4", "curve 5"], {}, "passed"),
+        (list("abcde"), {}, "passed"),
+        ([None] * 5, {"labels": [0, 0.5, 1, 1.5, 2]}, "passed"),
+        ([None] * 5, {"labels": [2, 1.5, 1, 0.5, 0]}, "failed"),
+    ],
+)
+def test_a_label_that_names_a_bias_names_its_own(labels, legend, status):
+    verdict = decided(
+        "log_curves", CURVES, figure=labelled(labels, **legend), function=norm_by_bias
+    )
+    assert verdict.status == status, str(verdict)
+    assert status == "passed" or "is called" in verdict.rationale
+
+
+@pytest.mark.parametrize("apart", [True, False])
+def test_curves_of_points_pass(apart):
+    def draw(axes, lengths):
+        points = [
+            (n, norm_by_bias(int(n), b, 7), b) for b in REMEMBERING["biases"] for n in lengths
+        ]
+        if apart:
+            for k, (x, y, b) in enumerate(points):
+                axes.scatter(x, y, label=f"bias {b}" if k % len(lengths) == 0 else "")
+            axes.legend()
+        else:
+            x, y, b = zip(*points, strict=True)
+            axes.legend(*axes.scatter(x, y, c=b).legend_elements())
+        axes.set_yscale("log")
+
+    verdict = decided(
+        "log_curves", CURVES, figure=figure_of(draw, MEMORY_LENGTHS), function=norm_by_bias
+    )
+    assert verdict.status == "passed", str(verdict)
+
+
+def test_a_linear_panel_beside_a_logarithmic_one_does_no_harm():
+    def draw(panels, lengths):
+        panels[0].plot(lengths, norms(lengths))
+        panels[1].semilogy(lengths, norms(lengths))
+
+    verdict = decided("log_curves", CURVE, figure=figure_of(draw, panels=2), function=norm_at)
+    assert verdict.status == "passed", str(verdict)
+
+
 def test_one_linear_panel_among_others_is_seen():
     figure = figure_of(of_all_biases, MEMORY_LENGTHS, 5)
     figure.axes[3].set_yscale("linear")
@@ -439,7 +514,7 @@ def test_one_linear_panel_among_others_is_seen():
 
 
 DRAWN = {"wanted": [[0.5] * len(CURVE["lengths"])], "errors": [1e-7], "panels": [0],
-         "misplaced": [False], "scales": ["log"], "x_labels": ["x"], "y_labels": ["y"],
+         "labels": [""], "astray": [""], "scales": ["log"], "x_labels": ["x"], "y_labels": ["y"],
          "names": [[]]}  # fmt: skip
 
 

@@ -108,6 +108,28 @@ def test_a_known_mistake_gets_its_own_hint(function, hint):
     assert verdict.hint == hint
 
 
+def test_a_mistake_that_explains_one_case_alone_gets_no_hint_of_its_own():
+    verdict = decided(lambda x, f: x + f if len(x) == 2 else x - f)
+    assert (verdict.status, verdict.hint) == ("failed", "Multiply.")
+    verdict = decided(lambda x, f: x + f if len(x) == 2 else x * f)
+    assert (verdict.status, verdict.hint) == ("failed", "Multiply.")
+
+
+def test_a_small_result_does_not_equal_a_known_mistake_for_its_size(monkeypatch):
+    tiny = Rule({"x": lambda: (1e-30,)}, lambda x: x, "All.", {"Twice.": lambda x: 2 * x})
+    monkeypatch.setitem(RULES, "tiny", tiny)
+    wrong = {"rule": "tiny", "cases": ["x"]}
+    assert decided(lambda x: 2 * x, **wrong).hint == "Twice."
+    assert decided(lambda x: 3 * x, **wrong).hint == "All."
+
+
+def test_numbers_that_stand_for_words_are_told_in_words(monkeypatch):
+    rule = Rule({"x": lambda: ()}, lambda: True, "Think.", words={0.0: "False", 1.0: "True"})
+    monkeypatch.setitem(RULES, "truth", rule)
+    rationale = decided(lambda: False, rule="truth", cases=["x"]).rationale
+    assert "it gave False, right is True" in rationale
+
+
 def test_wrong_values_are_named_beside_the_right_ones():
     verdict = decided(lambda x, f: torch.tensor([1.0, 2.0]), cases=["two values"])
     expected = measured(lambda x, f: x, cases=["two values"])["cases"][0]["expected"]
@@ -200,7 +222,7 @@ def test_random_numbers_of_the_function_do_not_matter():
 
 
 ROW = {"case": "two values", "shapes": [[2]], "expected_shapes": [[2]], "errors": [0.0],
-       "got": [1.0, 2.0], "expected": [1.0, 2.0], "slip": -1}  # fmt: skip
+       "got": [1.0, 2.0], "expected": [1.0, 2.0], "slips": []}  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -630,3 +630,48 @@ def test_a_state_that_is_overwritten_in_place_is_told_in_words():
     decided = verdict("simple_recurrence", InPlace)
     assert decided.status == "failed"
     assert "x = x + 1" in decided.hint
+
+
+class Stacked(nn.Module):
+    """Layers whose matrices are slices of one parameter; `copies` multiplies each by 1 first."""
+
+    layers, copies = 3, False
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Parameter(torch.randn(8))
+        self.stack = nn.Parameter(torch.randn(2 * self.layers - 1, 8, 8) / 4)
+        self.head = nn.Linear(8, 3)
+
+    def matrix(self, k):
+        return self.stack[k] * 1 if self.copies else self.stack[k]
+
+    def forward(self, x):
+        h = [torch.zeros(len(x), 8, dtype=x.dtype) for _ in range(self.layers)]
+        for t in range(x.shape[1]):
+            below = self.first * x[:, t, :1]
+            for k in range(self.layers):
+                h[k] = torch.tanh(below + h[k] @ self.matrix(2 * k))
+                if k + 1 < self.layers:
+                    below = h[k] @ self.matrix(2 * k + 1)
+        return self.head(h[-1])
+
+
+class StackOfTwo(Stacked):
+    layers = 2
+
+
+def test_slices_of_one_parameter_are_weights_of_their_own():
+    assert verdict("simple_recurrence", Stacked, layers=3).status == "passed"
+    assert set(measured(Stacked)["uses"]) == {f"stack[{k}]" for k in range(5)}
+    two = verdict("simple_recurrence", StackOfTwo, layers=3)
+    assert two.status == "failed"  # the matrix between the layers makes no state of its own
+    assert "stack[1]" in two.rationale
+
+
+def test_copies_of_slices_count_as_one_weight():
+    class Copies(Stacked):
+        copies = True
+
+    assert list(measured(Copies)["uses"]) == ["stack"]
+    assert verdict("simple_recurrence", Copies).status == "passed"

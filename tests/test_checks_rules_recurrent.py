@@ -16,6 +16,8 @@ FUNCTIONS = {
     "recurrent_shapes": reference.recurrent_shapes,
     "state_gradient": reference.state_gradient,
     "lstm_step": reference.lstm_step,
+    "gradient_norm": reference.gradient_norm,
+    "memory_norm": reference.memory_norm,
     "forget_bias": reference.add_forget_bias,
     "influence": reference.influence,
     "is_causal": reference.is_causal,
@@ -137,6 +139,26 @@ def test_float32_states_are_told_so():
     assert "float32" in verdict.hint
 
 
+def last_alone(inputs, h0, w_xh, w_hh):
+    states = reference.recurrence(inputs, h0, w_xh, w_hh)
+    return torch.cat([states[:, :-1].detach(), states[:, -1:]], 1)
+
+
+def weights_detached(inputs, h0, w_xh, w_hh):
+    return reference.recurrence(inputs, h0, w_xh.detach(), w_hh.detach())
+
+
+@pytest.mark.parametrize("function", [last_alone, weights_detached])
+def test_every_state_has_a_gradient_to_every_argument(function):
+    assert decided("recurrence", function).status == "passed"
+    assert decided("recurrence_gradient", function).status == "failed"
+
+
+def test_states_beside_the_last_state_are_told_so():
+    verdict = decided("recurrence", lambda *a: (reference.recurrence(*a), a[1]))
+    assert (verdict.status, verdict.hint) == ("failed", "Return the states alone.")
+
+
 # Shapes: the rule asks torch; here they are counted.
 
 
@@ -154,6 +176,19 @@ def by_trial(batch, length, hidden, layers=1, bidirectional=False, batch_first=T
     size = (batch, length, 1) if batch_first else (length, batch, 1)
     output, last = rnn(torch.zeros(size))
     return output.shape, last.shape
+
+
+@pytest.mark.parametrize(
+    ("function", "words"),
+    [
+        (lambda *a: (torch.zeros(4, 7, 5), torch.zeros(1, 4, 5)), ".shape"),
+        (lambda *a: ((4, 7, 5), (4, 5)), "h_n has 2 numbers, not 3"),
+    ],
+)
+def test_what_can_not_be_shapes_is_named(function, words):
+    verdict = decided("recurrent_shapes", function)
+    assert verdict.status == "failed"
+    assert words in str(verdict)
 
 
 def test_shapes_by_trial_pass():
@@ -214,6 +249,46 @@ def test_float32_underflows_over_100_steps():
         return reference.state_gradient(rnn.float(), inputs.float(), h0.float())
 
     assert decided("state_gradient", single, ["100 steps"]).status == "failed"
+
+
+# The experiments.
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_norms_by_hand_are_those_of_autograd_to_the_last_digits(seed):
+    torch.set_default_dtype(torch.float64)
+    try:
+        for length in (1, 2, 30, 100):
+            of_rnn = RULES["gradient_norm"].oracle(length, seed)
+            assert reference.gradient_norm(length, seed) == pytest.approx(float(of_rnn), rel=1e-12)
+            for bias in (-20, 0, 0.5, 2):
+                of_lstm = RULES["memory_norm"].oracle(length, bias, seed)
+                assert reference.memory_norm(length, bias, seed) == pytest.approx(
+                    float(of_lstm), rel=1e-9
+                )
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+@pytest.mark.parametrize("length", [2, 100])
+def test_every_norm_is_compared_on_its_own(length):
+    wrong = lambda n, seed: reference.gradient_norm(n, seed) * (1 + 1e-5 * (n == length))
+    verdict = decided("gradient_norm", wrong)
+    assert verdict.status == "failed"
+    assert f"for {length} steps" in verdict.rationale
+
+
+@pytest.mark.parametrize("kind", [torch.tensor, lambda v: torch.tensor([[v]]), np.float64])
+def test_a_norm_may_come_as_any_kind_of_number(kind):
+    function = lambda n, seed: kind(reference.gradient_norm(n, seed))
+    assert decided("gradient_norm", function).status == "passed"
+
+
+@pytest.mark.parametrize("result", [float("nan"), torch.zeros(5), "0.1"])
+def test_what_is_no_norm_is_named(result):
+    verdict = decided("gradient_norm", lambda n, seed: result)
+    assert verdict.status == "failed"
+    assert "norm().item()" in verdict.hint
 
 
 # The LSTM.
@@ -354,6 +429,39 @@ def test_a_diagonal_that_counts_as_future_is_told_so():
     assert "diagonal itself is the present" in verdict.hint
 
 
+@pytest.mark.parametrize("result", ["True", torch.ones(5, 5) > 0, (True, False)])
+def test_what_is_no_decision_is_named(result):
+    verdict = decided("is_causal", lambda layer, x: result)
+    assert verdict.status == "failed"
+    assert "one True or False" in verdict.hint
+
+
+@pytest.mark.parametrize(
+    "future",
+    [
+        lambda matrix: matrix[:-1, -1],
+        lambda matrix: matrix[0, 1:],
+        lambda matrix: matrix.diagonal(1),
+        lambda matrix: (matrix.triu(1) > 1e-3) * matrix,
+    ],
+)
+def test_who_looks_at_part_of_the_future_alone_fails(future):
+    decide = lambda layer, x: bool((future(by_torch(layer, x)) < 1e-12).all())
+    assert decided("is_causal", decide).status == "failed"
+
+
+def by_beginnings(layer, inputs):
+    whole = outputs_of(layer, inputs)
+    return all(
+        torch.allclose(outputs_of(layer, inputs[:, :n]), whole[:, :n], rtol=0, atol=1e-9)
+        for n in range(1, inputs.shape[1])
+    )
+
+
+def test_beginnings_of_the_sequence_decide_as_well():
+    assert decided("is_causal", by_beginnings).status == "passed"
+
+
 def test_no_answer_is_always_right():
     for answer in (True, False):
         assert decided("is_causal", lambda layer, x, a=answer: a).status == "failed"
@@ -367,6 +475,6 @@ def test_future_influence_is_far_from_rounding(seed):
         for make in RULES["influence"].cases.values():
             torch.manual_seed(seed)
             future = RULES["influence"].oracle(*make()).triu(1).max().item()
-            assert future == 0 or future > 1e-4
+            assert future == 0 or future > 1e-6
     finally:
         torch.set_default_dtype(torch.float32)

@@ -83,7 +83,7 @@ SUBMISSIONS = {
         ),
     ),
     "looks for labels": lambda r: then(
-        r, "conv_size", "from autograder.data import hidden_labels\nhidden_labels(\"digits\")"
+        r, "conv_size", 'from autograder.data import hidden_labels\nhidden_labels("digits")'
     ),
     "downloads": lambda r: changed(
         r,

@@ -123,8 +123,17 @@ PASSING = {
     ),
     "log_curves": (
         {"names": ["figure", "f"], "lengths": [2, 100], "curves": [[1]], "tolerance": 1e-6},
-        {"wanted": [[0.1, 1e-9]], "errors": [1e-9], "panels": [0], "misplaced": [True],
-         "scales": ["log"], "x_labels": ["length"], "y_labels": ["norm"], "names": [[]]},
+        {"wanted": [[0.1, 1e-9]], "errors": [1e-9], "panels": [0], "labels": [""],
+         "astray": ["lengths"], "scales": ["log"], "x_labels": ["length"], "y_labels": ["norm"],
+         "names": [[]]},
+    ),
+    "last_state": (
+        {"name": "N", "input_shape": [9, 1], "seed": 1, "outputs": 3},
+        {"steps": 9, "reads": [[8], [8], []], "gatings": 0},
+    ),
+    "both_ends": (
+        {"name": "N", "input_shape": [9, 1], "seed": 1, "outputs": 4},
+        {"steps": 9, "reads": [[8], [0], [8], [0]], "gatings": 0},
     ),
     "given_samples": (
         {"name": "h", "dataset": "digits"},
@@ -133,7 +142,7 @@ PASSING = {
     "same_values": (
         {"name": "f", "rule": "to_steps", "cases": ["one step"], "seed": 3, "tolerance": 1e-9},
         {"cases": [{"case": "one step", "shapes": [[3, 1, 8]], "expected_shapes": [[3, 1, 8]],
-                    "errors": [0.0], "got": [], "expected": [], "slip": -1}]},
+                    "errors": [0.0], "got": [], "expected": [], "slips": []}]},
     ),
     "class_examples": (
         {"name": "figure", "dataset": "trajectories", "tolerance": 1e-3, "classes": ["A", "B"]},

@@ -98,8 +98,9 @@ def unusable(norms: list[float | None]) -> Verdict | None:
         return Verdict(
             "failed",
             f"{zeros} of {len(norms)} norms are exactly 0.",
-            "A float32 below 1e-45 becomes 0: stay with float64, the default type of this notebook."
-            " If it is float64: does the gradient reach the initial state?",
+            "A norm squares its values, so that in float32 it is 0 for gradients below 1e-23: stay "
+            "with float64, the default type of this notebook. If it is float64: does the gradient "
+            "reach the initial state?",
         )
     return None
 

@@ -1,6 +1,14 @@
 """The tasks of functions that students write, by the names that grading.yml uses."""
 
-from autograder.checks.rules import counts, gates, influence, recurrent, sequences, shapes
+from autograder.checks.rules import (
+    counts,
+    experiments,
+    gates,
+    influence,
+    recurrent,
+    sequences,
+    shapes,
+)
 from autograder.checks.rules.rule import Rule
 
 __all__ = ["RULES", "Rule"]
@@ -11,5 +19,6 @@ RULES: dict[str, Rule] = {
     **recurrent.RULES,
     **shapes.RULES,
     **gates.RULES,
+    **experiments.RULES,
     **influence.RULES,
 }

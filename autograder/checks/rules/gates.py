@@ -112,7 +112,9 @@ def _parameters(result: Any, _: Arguments) -> tuple[Tensor, ...]:
     return tuple(kept[name] for name in names)
 
 
-def _biased(gates: range, names: tuple[str, ...] = BIASES, factor: float = 1.0) -> Any:
+def biased(
+    gates: range, names: tuple[str, ...] = BIASES, factor: float = 1.0
+) -> Callable[[nn.LSTM, float], nn.LSTM]:
     """Adds `factor` times the value to the blocks `gates` of the biases `names`."""
 
     def change(lstm: nn.LSTM, value: float) -> nn.LSTM:
@@ -126,7 +128,8 @@ def _biased(gates: range, names: tuple[str, ...] = BIASES, factor: float = 1.0) 
     return change
 
 
-def _overwritten(lstm: nn.LSTM, value: float) -> nn.LSTM:
+def overwritten(lstm: nn.LSTM, value: float) -> nn.LSTM:
+    """Puts the value in the place of the forget gate's biases."""
     with torch.no_grad():
         for name in BIASES:
             lstm.get_parameter(name)[lstm.hidden_size : 2 * lstm.hidden_size] = value
@@ -155,18 +158,24 @@ FORGET_BIAS = Rule(
     hint="Add the value to the second of the four blocks of bias_ih_l0 and of bias_hh_l0, and "
     "change nothing else.",
     slips={
-        "That is the input gate: the blocks stand in the order i, f, g, o.": _biased(range(0, 1)),
-        "That is the candidate g: the blocks stand in the order i, f, g, o.": _biased(range(2, 3)),
-        "That is the output gate: the blocks stand in the order i, f, g, o.": _biased(range(3, 4)),
+        "That is the input gate: the blocks stand in the order i, f, g, o.": biased(range(0, 1)),
+        "That is the candidate g: the blocks stand in the order i, f, g, o.": biased(range(2, 3)),
+        "That is the output gate: the blocks stand in the order i, f, g, o.": biased(range(3, 4)),
         "There are two bias vectors: bias_hh_l0 has to change as well.": (
-            _biased(FORGET, BIASES[:1])
+            biased(FORGET, BIASES[:1])
         ),
         "There are two bias vectors: bias_ih_l0 has to change as well.": (
-            _biased(FORGET, BIASES[1:])
+            biased(FORGET, BIASES[1:])
         ),
-        "Add the value to what is there, don't put it in its place.": _overwritten,
-        "Add the whole value to each of the two vectors.": _biased(FORGET, factor=0.5),
-        "Only the forget gate is meant: the second of four blocks.": _biased(range(0, 4)),
+        "Add the value to what is there, don't put it in its place.": overwritten,
+        "Add the whole value to each of the two vectors.": biased(FORGET, factor=0.5),
+        "The value comes into both vectors, not twice into bias_ih_l0.": (
+            biased(FORGET, BIASES[:1], factor=2)
+        ),
+        "The value comes into both vectors, not twice into bias_hh_l0.": (
+            biased(FORGET, BIASES[1:], factor=2)
+        ),
+        "Only the forget gate is meant: the second of four blocks.": biased(range(0, 4)),
     },
 )
 

@@ -27,10 +27,8 @@ def _draw(batch: int, steps: int, features: int, hidden: int) -> tuple[Tensor, .
 
 def _layer(inputs: Tensor, h0: Tensor, w_xh: Tensor, w_hh: Tensor) -> Tensor:
     rnn = nn.RNN(*reversed(w_xh.shape), bias=False, batch_first=True)
-    with torch.no_grad():
-        rnn.get_parameter("weight_ih_l0").copy_(w_xh)
-        rnn.get_parameter("weight_hh_l0").copy_(w_hh)
-    states: Tensor = rnn(inputs, h0[None])[0]
+    weights = {"weight_ih_l0": w_xh, "weight_hh_l0": w_hh}  # in the graph, for their gradients
+    states: Tensor = torch.func.functional_call(rnn, weights, (inputs, h0[None]))[0]
     return states
 
 
@@ -58,6 +56,16 @@ def _states_before(inputs: Tensor, h0: Tensor, *weights: Tensor) -> Tensor:
     return torch.cat([h0[:, None], states[:, :-1]], dim=1)
 
 
+def _states(result: Any, _: Arguments) -> Any:
+    if isinstance(result, tuple | list) and len(result) == 2 and _is_sequence(result[0]):
+        raise Stop("that is a tuple of two.", "Return the states alone.")
+    return result
+
+
+def _is_sequence(value: Any) -> bool:
+    return isinstance(value, Tensor) and value.dim() == 3
+
+
 RECURRENCE = Rule(
     cases={
         "three features": lambda: _draw(4, 6, 3, 5),
@@ -68,6 +76,7 @@ RECURRENCE = Rule(
         "a long sequence": lambda: _draw(2, 60, 2, 6),
     },
     oracle=_layer,
+    read=_states,
     hint="For each step: new h = tanh(W_xh x + W_hh h), for all sequences of the batch at once; "
     "keep the new h of each step.",
     slips={
@@ -85,29 +94,32 @@ RECURRENCE = Rule(
         "Keep the state after each step, not the one before it: h0 is none of the results.": (
             _states_before
         ),
+        "Time came first: put the states together with torch.stack(states, dim=1).": (
+            lambda *a: _layer(*a).transpose(0, 1)
+        ),
     },
 )
 
 
 def _with_gradient(*sizes: int) -> tuple[Tensor, ...]:
-    inputs, h0, *weights = _draw(*sizes)
-    return inputs.requires_grad_(), h0.requires_grad_(), *weights
+    return tuple(argument.requires_grad_() for argument in _draw(*sizes))
 
 
 def _gradients(states: Any, arguments: Arguments) -> tuple[Tensor, ...]:
-    """Derivatives of a weighted sum of the last states with respect to inputs and h0."""
+    """Derivatives of a weighted sum of all states with respect to all four arguments."""
     inputs, h0, *_ = arguments
     expected = (*inputs.shape[:2], h0.shape[1])
     if not isinstance(states, Tensor) or states.shape != expected:
         raise Stop("the states have the wrong shape or kind.", "Mend the values first.")
-    last = states[:, -1]
+    weights = torch.linspace(1, 2, states.numel()).view_as(states)
     try:
-        return torch.autograd.grad((last * torch.ones_like(last).cumsum(1)).sum(), (inputs, h0))
+        return torch.autograd.grad((weights * states).sum(), arguments)
     except RuntimeError as error:
         raise Stop(
-            f"no gradient flows from the last state to inputs and h0: {str(error)[:200]}",
+            f"no gradient flows from the states to all four arguments: {str(error)[:200]}",
             "Stay with torch operations on tensors from step to step: detach(), .data, item(), "
-            "numpy, torch.tensor(…) and torch.no_grad() cut the gradient.",
+            "numpy, torch.tensor(…) and torch.no_grad() cut the gradient, and so does writing into "
+            "a tensor that is read again: collect the states in a list, then torch.stack.",
         ) from None
 
 
@@ -118,7 +130,8 @@ RECURRENCE_GRADIENT = Rule(
     },
     oracle=_layer,
     read=_gradients,
-    hint="The values of the states may be right, but their gradient is not.",
+    hint="The values of the states may be right, but the gradient of each state with respect to "
+    "inputs, h0, w_xh and w_hh is not: look for detach(), .data and torch.no_grad().",
 )
 
 
@@ -127,7 +140,7 @@ def _network(batch: int, steps: int, features: int, hidden: int) -> tuple[nn.RNN
     return rnn, torch.randn(batch, steps, features), torch.randn(1, batch, hidden)
 
 
-def _by_jacobians(rnn: nn.RNN, inputs: Tensor, h0: Tensor) -> Tensor:
+def by_jacobians(rnn: nn.RNN, inputs: Tensor, h0: Tensor) -> Tensor:
     """The product of Jacobians diag(1 - h²) W_hh, from the last step to the first, by hand."""
     with torch.no_grad():
         w_ih, w_hh, b_ih, b_hh = rnn.parameters()
@@ -161,7 +174,7 @@ STATE_GRADIENT = Rule(
         "one hidden unit": lambda: _network(2, 4, 1, 1),
         "100 steps": lambda: _network(2, 100, 1, 5),
     },
-    oracle=_by_jacobians,
+    oracle=by_jacobians,
     hint="Let h0 require a gradient, run the layer from h0, take the mean of the squared last "
     "output, and return its gradient with respect to h0.",
     slips={
@@ -169,7 +182,10 @@ STATE_GRADIENT = Rule(
             _of_loss(lambda output: output[:, -1].square().mean(), of=1)
         ),
         "That is the norm. Return the gradient itself, with the shape of h0.": (
-            lambda *a: _by_jacobians(*a).norm()
+            lambda *a: by_jacobians(*a).norm()
+        ),
+        "torch.autograd.grad returns a tuple, here of one gradient: take [0].": (
+            lambda *a: by_jacobians(*a)[None]
         ),
         "The loss looks at the last step, output[:, -1], not at the first.": (
             _of_loss(lambda output: output[:, 0].square().mean())

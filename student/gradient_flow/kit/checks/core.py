@@ -215,7 +215,9 @@ def call(function: Any, *arguments: Any, name: str) -> Any:
     if result is None or result is ...:
         raise NotAnswered(
             f"{shown} returned nothing.",
-            "Complete the function, and end it with a return statement.",
+            "Complete the function, and end it with a return statement. If there is one, what it "
+            "returns is None: .grad, for instance, stays None unless requires_grad_() was called "
+            "before the layer ran.",
         )
     return result
 

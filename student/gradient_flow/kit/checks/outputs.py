@@ -31,7 +31,9 @@ def measure_output_shape(
     return Shapes(batches, [list(o.shape) for o in outputs])
 
 
-def judge_output_shape(seen: Shapes, *, outputs: int, batches: list[int]) -> Verdict:
+def judge_output_shape(
+    seen: Shapes, *, input_shape: list[int], outputs: int, batches: list[int]
+) -> Verdict:
     """Every batch of B samples must give (B, outputs), a batch of one included."""
     wrong = [
         f"a batch of {b} gives shape {tuple(s)}, expected {(b, outputs)}"
@@ -39,10 +41,25 @@ def judge_output_shape(seen: Shapes, *, outputs: int, batches: list[int]) -> Ver
         if s != [b, outputs]
     ]
     hint = "Keep the batch dimension: flatten with start_dim=1, and give squeeze() a dimension."
+    if len(input_shape) == 2 and seen.shapes:
+        hint = _of_sequences(seen.shapes[-1], seen.batches[-1], input_shape[0]) or hint
     passed = not wrong and seen.batches == batches
     return verdict(
         passed, "; ".join(wrong) or f"Shape (B, {outputs}) for B = {seen.batches}.", hint
     )
+
+
+def _of_sequences(shape: list[int], batch: int, steps: int) -> str:
+    """What gives such a shape for sequences; "" if nothing is known."""
+    if len(shape) == 3 and shape[:2] == [batch, steps]:
+        return "There is one output for each step: read the last step, or h_n."
+    if len(shape) == 3 and shape[1] == batch:
+        return (
+            "h_n has one entry for each layer and direction in front: the top layer's is h_n[-1]."
+        )
+    if shape[0:1] == [steps]:
+        return "Steps and sequences change places: set batch_first=True, then read output[:, -1]."
+    return ""
 
 
 @dataclass(frozen=True)
@@ -111,7 +128,8 @@ def judge_evaluation_mode(seen: Repetition, *, tolerance: float) -> Verdict:
     return verdict(
         0 <= seen.difference <= tolerance,
         f"Two passes in evaluation mode differ by {seen.difference:.2g} (up to {tolerance:.2g}).",
-        "Use nn.Dropout, or F.dropout(x, p, self.training): plain F.dropout never switches off.",
+        "Use nn.Dropout, or F.dropout(x, p, self.training): plain F.dropout never switches off. "
+        "Draw nothing in forward, no initial states either.",
     )
 
 

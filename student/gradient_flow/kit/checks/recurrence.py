@@ -23,6 +23,22 @@ GATINGS = frozenset({"mul", "mul_", "addcmul", "addcmul_", "lerp", "lerp_"})  # 
 NORMS = ("own", "first", "middle", "last", "early", "late")
 
 
+class Weight(NamedTuple):
+    """The parameters that a weight comes from, and which slice of a stack of matrices it is."""
+
+    names: frozenset[str]
+    slice: int | None
+
+    def __str__(self) -> str:
+        """As it would stand in code."""
+        place = "" if self.slice is None else f"[{self.slice}]"
+        return " + ".join(f"{name}{place}" for name in sorted(self.names))
+
+    def part_of(self, gradient: Tensor) -> Tensor:
+        """The part of a parameter's gradient that is this weight's own."""
+        return gradient if self.slice is None else gradient[self.slice]
+
+
 class Use(NamedTuple):
     """What a weight was multiplied with, and where that stood in the graph then."""
 
@@ -36,7 +52,8 @@ class Steps(Trace):  # type: ignore[no-untyped-call]  # torch's base is untyped
     def __init__(self, module: nn.Module, inputs: Tensor) -> None:
         """Start with empty records."""
         super().__init__(module, inputs)
-        self.uses: dict[frozenset[str], list[Use]] = defaultdict(list)
+        self.uses: dict[Weight, list[Use]] = defaultdict(list)
+        self._stacks = {n: p for n, p in parameters_of(module) if p.dim() > 2}
         self.counts: Counter[str] = Counter()
         self._linear: set[int] = set()
 
@@ -60,7 +77,15 @@ class Steps(Trace):  # type: ignore[no-untyped-call]  # torch's base is untyped
         weights = [t for t in (left, right) if self.origin(t) and not self.is_data(t)]
         data = [t for t in (left, right) if self.is_data(t)]
         if weights and data:
-            self.uses[self.origin(weights[0])].append(Use(data[0], edge(data[0])))
+            self.uses[self._weight(weights[0])].append(Use(data[0], edge(data[0])))
+
+    def _weight(self, used: Tensor) -> Weight:
+        """Matrices that lie in one parameter of three dimensions are weights of their own."""
+        names = self.origin(used)
+        stack = self._stacks.get(next(iter(names))) if len(names) == 1 else None
+        if stack is None or used.numel() >= stack.numel() or not _same_memory(used, stack):
+            return Weight(names, None)
+        return Weight(names, int(used.storage_offset() - stack.storage_offset()) // stack.stride(0))
 
     def _gates(self, one: Any, other: Any) -> bool:
         """Whether two different tensors of data, of the same shape, are multiplied by element."""
@@ -68,6 +93,10 @@ class Steps(Trace):  # type: ignore[no-untyped-call]  # torch's base is untyped
             self.is_data(one) and self.is_data(other) and one is not other
             and one.shape == other.shape and one.is_floating_point() and other.is_floating_point()
         )  # fmt: skip
+
+
+def _same_memory(one: Tensor, other: Tensor) -> bool:
+    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 @dataclass(frozen=True)
@@ -103,14 +132,15 @@ def measure_recurrence(model: Any, *, name: str, input_shape: list[int], seed: i
     for k in range(3):
         start, inputs = nudged(module, seed + k), samples(input_shape, 3, seed).requires_grad_()
         trace = _traced(start, inputs, name)
-        for weights, used in trace.uses.items():
+        for weight, used in trace.uses.items():
             if 2 * len(used) >= steps:
-                own: list[Tensor] = [p for n, p in parameters_of(start) if n in weights]
-                weight = " + ".join(sorted(weights))
-                rows[weight].append(_influence(used, own, inputs, seed, name))
-                uses[weight] = len(used)
-    largest = {weight: map(number, torch.stack(found).amax(0)) for weight, found in rows.items()}
-    norms = {weight: dict(zip(NORMS, row, strict=True)) for weight, row in largest.items()}
+                rows[str(weight)].append(torch.cat([
+                    _own(weight, used[-1], start, seed, name),
+                    _influence(used, inputs, seed, name),
+                ]))  # fmt: skip
+                uses[str(weight)] = len(used)
+    largest = {label: map(number, torch.stack(found).amax(0)) for label, found in rows.items()}
+    norms = {label: dict(zip(NORMS, row, strict=True)) for label, row in largest.items()}
     counts = (trace.counts[what] for what in ("sigmoids", "tanhs", "cells", "gatings"))
     return Recurrence(steps, uses, norms, *counts)
 
@@ -125,20 +155,26 @@ def _traced(module: nn.Module, inputs: Tensor, name: str) -> Steps:
     return trace
 
 
-def _influence(uses: list[Use], own: list[Tensor], inputs: Tensor, seed: int, name: str) -> Tensor:
-    """The numbers named in NORMS."""
+def _own(weight: Weight, last: Use, module: nn.Module, seed: int, name: str) -> Tensor:
+    """The first number named in NORMS."""
+    own: list[Tensor] = [p for n, p in parameters_of(module) if n in weight.names]
+    found = pull(last.operand, own, seed, name, last.at)
+    return torch.stack([weight.part_of(gradient).norm() for gradient in found]).amax(0, True)
+
+
+def _influence(uses: list[Use], inputs: Tensor, seed: int, name: str) -> Tensor:
+    """The other numbers named in NORMS."""
     middle = inputs.shape[1] // 2
     end, halfway = uses[-1], uses[len(uses) // 2]
-    reached, *weights = pull(end.operand, [inputs, *own], seed, name, end.at)
-    before = by_step(pull(halfway.operand, [inputs], seed, name, halfway.at)[0])
-    steps = by_step(reached)
+    steps, before = (
+        by_step(pull(use.operand, [inputs], seed, name, use.at)[0]) for use in (end, halfway)
+    )
     return torch.stack([
-        torch.stack([w.norm() for w in weights]).amax(), steps[0], steps[middle], steps[-1],
-        before[:middle].amax(), before[middle + 1 :].amax(),
+        steps[0], steps[middle], steps[-1], before[:middle].amax(), before[middle + 1 :].amax()
     ])  # fmt: skip
 
 
-def _carried(seen: Recurrence) -> dict[str, str]:
+def carried_by(seen: Recurrence) -> dict[str, str]:
     """Direction of each weight that is applied to a state which the same weight made before.
 
     That tells a recurrent weight from a layer that is used at every step of the input, and from
@@ -182,7 +218,7 @@ def _no_state(seen: Recurrence, carried: dict[str, str], layers: int) -> Verdict
 
 def judge_simple_recurrence(seen: Recurrence, *, layers: int) -> Verdict:
     """At least `layers` recurrent weights, and no gates that multiply the state."""
-    carried = _carried(seen)
+    carried = carried_by(seen)
     if len(carried) < layers:
         return _no_state(seen, carried, layers)
     return verdict(
@@ -201,7 +237,7 @@ def judge_gated_recurrence(seen: Recurrence, *, layers: int) -> Verdict:
     (the first step has no state to forget), a tanh of what the weights made, and a tanh of the
     cell state, which a GRU does not have.
     """
-    carried = _carried(seen)
+    carried = carried_by(seen)
     if len(carried) < layers:
         return _no_state(seen, carried, layers)
     steps = min(seen.uses[weight] for weight in carried)
@@ -222,14 +258,14 @@ def judge_gated_recurrence(seen: Recurrence, *, layers: int) -> Verdict:
 
 def judge_both_directions(seen: Recurrence) -> Verdict:
     """A recurrent weight that runs from the first step on, and one that runs from the last."""
-    ways = list(_carried(seen).values())
+    ways = list(carried_by(seen).values())
     forward, backward = ways.count("forward"), ways.count("reversed")
     return verdict(
         forward > 0 and backward > 0,
         f"Weights that carry a state from the first step to the last: {forward} (at least 1); "
         f"from the last to the first: {backward} (at least 1).",
-        "Set bidirectional=True, or run a second layer over the flipped sequence; both need "
-        "batch_first=True or time in the first place.",
+        "Set bidirectional=True, or run a second layer, with weights of its own, over the flipped "
+        "sequence; both need batch_first=True or time in the first place.",
     )
 
 

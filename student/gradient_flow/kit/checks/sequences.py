@@ -120,8 +120,8 @@ def _unreached(reached: list[bool], steps: int) -> tuple[str, str]:
     if all(reached[:count]):
         return (
             f"Of {steps} steps only the first {some} the output.",
-            "Read the last state, or the mean over all steps: out[:, 0] has seen the first step "
-            "alone. Run the loop over all steps.",
+            "Read the last state: out[:, 0] has seen the first step alone. Run the loop over all "
+            "steps.",
         )
     silent = [str(t + 1) for t, there in enumerate(reached) if not there]
     return (

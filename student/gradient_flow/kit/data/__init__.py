@@ -4,7 +4,7 @@ from autograder.data.diffusion import CLASSES, Steps, Trajectories, trajectories
 from autograder.data.files import DataUnavailable
 from autograder.data.fingerprint import fingerprints
 from autograder.data.mnist import Digits, DownloadFailed, Split, digits
-from autograder.data.named import hidden_images, hidden_inputs, hidden_labels, load
+from autograder.data.named import hidden_inputs, hidden_labels, load
 
 __all__ = [
     "CLASSES",
@@ -16,7 +16,6 @@ __all__ = [
     "Trajectories",
     "digits",
     "fingerprints",
-    "hidden_images",
     "hidden_inputs",
     "hidden_labels",
     "load",

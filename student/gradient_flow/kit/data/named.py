@@ -40,12 +40,7 @@ def hidden_inputs(name: str) -> Tensor:
     return chosen.as_inputs(hidden(name, chosen.hidden_key))
 
 
-def hidden_images(name: str = "digits") -> Tensor:
-    """The old name of `hidden_inputs`."""
-    return hidden_inputs(name)
-
-
-def hidden_labels(name: str = "digits") -> Tensor:
+def hidden_labels(name: str) -> Tensor:
     """The labels of the hidden test set `name`, in the order of its inputs.
 
     Shapes:  int64 (N,).

@@ -163,8 +163,8 @@ def judge_nonlinearity(seen: Linearity, *, smallest: float) -> Verdict:
         seen.deviation >= smallest,
         f"Deviation from a linear map between the layers: {seen.deviation:.2g} "
         f"(at least {smallest:.2g}).",
-        "Without an activation between them, two linear layers or convolutions are one: put a ReLU "
-        "after each hidden layer, and use what it returns.",
+        "Without an activation between them, two linear layers or convolutions, or two steps of a "
+        "recurrence, are one: put a ReLU or tanh after each, and use what it returns.",
     )
 
 

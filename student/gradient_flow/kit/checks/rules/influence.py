@@ -7,9 +7,11 @@ column s the input of step s.
 from collections.abc import Callable
 from typing import Any
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
+from autograder.checks.core import Stop, number
 from autograder.checks.rules.rule import Rule
 
 STEPS, FEATURES = 5, 4
@@ -26,7 +28,8 @@ class Masked(nn.Module):
 
     def forward(self, inputs: Tensor) -> Tensor:
         """(1, T, D) -> (1, T, D)."""
-        outputs: Tensor = self.layer(inputs, self.mask)
+        steps = inputs.shape[1]
+        outputs: Tensor = self.layer(inputs, self.mask[:steps, :steps])
         return outputs
 
 
@@ -42,6 +45,44 @@ class Backwards(nn.Module):
         """(1, T, D) -> (1, T, H)."""
         outputs: Tensor = self.rnn(inputs.flip(1))[0]
         return outputs.flip(1)
+
+
+class Ahead(nn.Module):
+    """A linear layer that sees a little of the step after the next."""
+
+    def __init__(self) -> None:
+        """Make the layer."""
+        super().__init__()
+        self.linear = nn.Linear(FEATURES, FEATURES)
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(1, T, D) -> (1, T, D)."""
+        later = torch.cat([inputs[:, 2:], torch.zeros_like(inputs[:, :2])], dim=1)
+        outputs: Tensor = self.linear(inputs) + 1e-4 * later[:, : inputs.shape[1]]
+        return outputs
+
+
+class Convolution(nn.Module):
+    """A convolution over three steps, with zeros before and after the sequence."""
+
+    def __init__(self, before: int, after: int) -> None:
+        """Make the layer; `before` and `after` count the zeros."""
+        super().__init__()
+        self.layers = nn.Sequential(
+            nn.ConstantPad1d((before, after), 0.0), nn.Conv1d(FEATURES, 3, kernel_size=3)
+        )
+
+    def forward(self, inputs: Tensor) -> Tensor:
+        """(1, T, D) -> (1, T, H)."""
+        outputs: Tensor = self.layers(inputs.mT).mT
+        return outputs
+
+
+def _open_at(step: int, later: int) -> Tensor:
+    """A causal mask in which one output may see one later input."""
+    mask = _future(float("-inf"))
+    mask[step, later] = 0.0
+    return mask
 
 
 def _future(value: float) -> Tensor:
@@ -62,6 +103,10 @@ _LAYERS: dict[str, Callable[[], nn.Module]] = {
     "a GRU of two layers": lambda: nn.GRU(FEATURES, 3, 2, batch_first=True),
     "an RNN that reads backwards": Backwards,
     "an encoder layer with a mask of zeros and ones": lambda: Masked(_future(1.0)),
+    "an encoder layer with a hole in its mask": lambda: Masked(_open_at(1, 3)),
+    "a layer that sees a little of the step after the next": Ahead,
+    "a convolution over the steps before": lambda: Convolution(2, 0),
+    "a convolution over the steps on both sides": lambda: Convolution(1, 1),
     "a linear layer": lambda: nn.Linear(FEATURES, 2),
 }
 
@@ -122,9 +167,20 @@ def _beyond_rounding(matrix: Tensor) -> bool:
     return bool((matrix > 1e-12).any())
 
 
+def _decision(result: Any, _: tuple[Any, ...]) -> Any:
+    if number(result) is None:
+        raise Stop(
+            f"the result is a {type(result).__name__}.",
+            "Return one True or False, for instance bool((… < 1e-12).all()).",
+        )
+    return bool(result) if isinstance(result, Tensor | np.ndarray) else result
+
+
 CAUSAL = Rule(
     cases=CASES,
     oracle=lambda layer, inputs: not _beyond_rounding(_norms(layer, inputs).triu(1)),
+    read=_decision,
+    words={0.0: "False", 1.0: "True"},
     hint="A layer is causal if no later input influences an output: everything above the diagonal "
     "of the influence is 0. On the diagonal, an output may see its own input.",
     slips={
@@ -133,6 +189,9 @@ CAUSAL = Rule(
         ),
         "The future lies above the diagonal, columns s > t; the diagonal itself is the present.": (
             lambda layer, x: not _beyond_rounding(_norms(layer, x).tril(-1))
+        ),
+        "The diagonal itself is the present: an output may see its own input.": (
+            lambda layer, x: not _beyond_rounding(_norms(layer, x).triu())
         ),
     },
 )

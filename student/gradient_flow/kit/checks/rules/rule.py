@@ -22,6 +22,7 @@ class Rule:
             theirs, and not the right one, gets that hint.
         read: what to compare, from result and arguments, where it isn't the result itself (for
             instance the parameters of a module that the function changes).
+        words: what the numbers of a result are called, where they stand for something.
     """
 
     cases: Mapping[str, Callable[[], tuple[Any, ...]]]
@@ -29,3 +30,4 @@ class Rule:
     hint: str
     slips: Mapping[str, Callable[..., Any]] = field(default_factory=dict)
     read: Callable[[Any, tuple[Any, ...]], Any] = _result
+    words: Mapping[float, str] = field(default_factory=dict)

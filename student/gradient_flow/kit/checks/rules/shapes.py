@@ -4,9 +4,26 @@ from collections.abc import Callable
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
+from autograder.checks.core import Stop
 from autograder.checks.rules.rule import Rule
+
+SIZES = {
+    "output": "(B, T, directions · H), or (T, B, …) where time comes first",
+    "h_n": "(layers · directions, B, H)",
+}
+
+
+def _three_numbers(result: Any, _: tuple[Any, ...]) -> Any:
+    """The result, unless one of its two parts can't be a shape."""
+    parts = result if isinstance(result, tuple | list) and len(result) == 2 else ()
+    for name, part in zip(("output", "h_n"), parts, strict=False):
+        if isinstance(part, Tensor) and part.dim() != 1:
+            raise Stop("these are the tensors themselves.", "Return their .shape.")
+        if isinstance(part, tuple | list) and len(part) != 3:
+            raise Stop(f"{name} has {len(part)} numbers, not 3.", f"Its shape is {SIZES[name]}.")
+    return result
 
 
 def _named(arguments: tuple[Any, ...]) -> dict[str, Any]:
@@ -80,6 +97,7 @@ RECURRENT_SHAPES = Rule(
         "two layers, both directions": lambda: (4, 9, 3, 2, True, True),
     },
     oracle=_sizes,
+    read=_three_numbers,
     hint="Make such a layer with nn.RNN, feed it zeros, and print both shapes.",
     slips={
         "batch_first changes inputs and output. h_n stays (layers · directions, B, H).": (

@@ -190,6 +190,9 @@ CAUSAL = Rule(
         "The future lies above the diagonal, columns s > t; the diagonal itself is the present.": (
             lambda layer, x: not _beyond_rounding(_norms(layer, x).tril(-1))
         ),
+        "The diagonal itself is the present: an output may see its own input.": (
+            lambda layer, x: not _beyond_rounding(_norms(layer, x).triu())
+        ),
     },
 )
 

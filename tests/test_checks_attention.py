@@ -274,7 +274,7 @@ def test_maps_are_counted_by_size():
 
 def judged(steps=25, **changes):
     evidence = {"queries": [25], "keys": [25], "maps": [2], "off_diagonal": [0.2],
-                "change": [0.1], **changes}  # fmt: skip
+                "change": [0.1], "spread": [0.1], **changes}  # fmt: skip
     return core.decide(CHECKS["self_attention"], {**SETTINGS, "steps": steps}, evidence)
 
 
@@ -285,7 +285,10 @@ def judged(steps=25, **changes):
         ({"change": [1e-3]}, "passed"), ({"change": [9e-4]}, "failed"),
         ({"steps": 26}, "failed"), ({"queries": [24]}, "failed"), ({"keys": [24]}, "failed"),
         ({"change": [float("nan")]}, "failed"),
-        ({"queries": [], "keys": [], "maps": [], "off_diagonal": [], "change": []}, "failed"),
+        ({"queries": [], "keys": [], "maps": [], "off_diagonal": [], "change": [],
+          "spread": []}, "failed"),
+        ({"spread": [0.5]}, "passed"), ({"spread": [0.51]}, "failed"),
+        ({"spread": [float("nan")]}, "failed"),
     ],
 )  # fmt: skip
 def test_limits(changes, status):
@@ -294,7 +297,8 @@ def test_limits(changes, status):
 
 def test_the_best_of_several_sizes_counts():
     changes = {"queries": [3, 25, 26], "keys": [3, 25, 26], "maps": [1, 1, 1],
-               "off_diagonal": [1.0, 0.0, 0.3], "change": [1.0, 1.0, 0.2]}  # fmt: skip
+               "off_diagonal": [1.0, 0.0, 0.3], "change": [1.0, 1.0, 0.2],
+               "spread": [0.1, 0.1, 0.1]}  # fmt: skip
     assert "26 queries" in judged(**changes).rationale
 
 
@@ -302,6 +306,83 @@ def test_the_best_of_several_sizes_counts():
 def test_impossible_evidence_is_refused(forged):
     with pytest.raises(ValueError, match=r"negative|shorter"):
         judged(**forged)
+
+
+# channels, and positions
+
+
+class Channels(nn.Module):
+    """An encoder over (B, width, 25)."""
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Linear(4, 32), nn.Linear(25, 3)
+        self.encoder = nn.TransformerEncoderLayer(25, 5, 40, dropout=0.0, batch_first=True)
+
+    def forward(self, x):
+        return self.head(self.encoder(self.embedding(x).mT).mean(1))
+
+
+def test_channels_are_no_steps():
+    assert measured(Channels)["spread"][0] > 0.7
+    decided = verdict(Channels)
+    assert decided.status == "failed"
+    assert "tokens must be steps" in decided.hint
+
+
+def test_one_step_is_one_row_of_the_values():
+    assert measured(Encoder)["spread"] == [pytest.approx(1 / 25)]
+
+
+def test_fewer_tokens_than_steps_are_told():
+    class Patches(Channels):
+        def forward(self, x):
+            return self.head(self.encoder(self.embedding(x).mT[:, :13]).mean(1))
+
+    assert "keep at least 25 steps" in verdict(Patches).hint
+
+
+class Placed(nn.Module):
+    """Positions before the encoder, behind it, or nowhere, and a head that flattens."""
+
+    place = "before"
+
+    def __init__(self):
+        super().__init__()
+        self.embedding, self.head = nn.Linear(4, 16), nn.Linear(25 * 16, 3)
+        self.places = nn.Parameter(0.02 * torch.randn(25, 16))
+        self.encoder = nn.TransformerEncoderLayer(16, 2, 20, dropout=0.0, batch_first=True)
+
+    def forward(self, x):
+        x = self.embedding(x) + (self.places if self.place == "before" else 0)
+        x = self.encoder(x) + (self.places if self.place == "behind" else 0)
+        return self.head(x.flatten(1))
+
+
+PLACED = {"name": "T", "input_shape": [25, 4], "seed": 7, "steps": 25, "smallest": 1e-4}
+
+
+@pytest.mark.parametrize(
+    ("place", "status"), [("before", "passed"), ("behind", "failed"), ("nowhere", "failed")]
+)
+def test_attention_must_see_the_positions(place, status):
+    model = type("Transformer", (Placed,), {"place": place})
+    seen = core.perform(CHECKS["positions"], PLACED, {"model": model})
+    assert core.decide(CHECKS["positions"], PLACED, seen).status == status
+    assert (seen["change"][0] > 1e-3) == (status == "passed")
+    assert (seen["change"][0] < 1e-6) == (status == "failed")
+
+
+@pytest.mark.parametrize(
+    ("changes", "status"),
+    [
+        ({}, "passed"), ({"change": [9e-5]}, "failed"), ({"change": [float("nan")]}, "failed"),
+        ({"keys": [24]}, "failed"), ({"queries": [], "keys": [], "change": []}, "failed"),
+    ],
+)  # fmt: skip
+def test_limits_of_positions(changes, status):
+    evidence = {"queries": [25], "keys": [25], "change": [1e-4], **changes}
+    assert core.decide(CHECKS["positions"], PLACED, evidence).status == status
 
 
 # nothing is left behind

@@ -5,6 +5,7 @@ import matplotlib as mpl
 mpl.use("Agg")
 
 import matplotlib.pyplot as plt
+import numpy as np
 import pytest
 
 from autograder import data
@@ -76,6 +77,47 @@ def several_of_each():
     return figure
 
 
+def handles(order, names):
+    figure, axes = plt.subplots()
+    lines = [axes.plot(curve)[0] for curve in CURVES]
+    axes.set(xlabel="t", ylabel="x")
+    axes.legend([lines[i] for i in order], names)
+    return figure
+
+
+def figure_legend(names):
+    figure, axes = plt.subplots()
+    axes.plot(np.array([curve.numpy() for curve in CURVES]).T)
+    axes.set(xlabel="t", ylabel="x")
+    figure.legend(names)
+    return figure
+
+
+def same_label(titles):
+    figure = three_panels(titles)
+    for panel in figure.axes:
+        panel.lines[0].set_label("position")
+        panel.legend()
+    return figure
+
+
+def texts(names):
+    figure = three_panels(["", "", ""])
+    for panel, name in zip(figure.axes, names, strict=True):
+        panel.text(0, 0, name)
+    return figure
+
+
+def y_labels(names):
+    figure = three_panels(["", "", ""])
+    for panel, name in zip(figure.axes, names, strict=True):
+        panel.set_ylabel(f"position, {name}")
+    return figure
+
+
+REVERSED = data.CLASSES[::-1]
+
+
 RIGHT = {
     "one panel": one_panel,
     "three panels with titles": three_panels,
@@ -94,6 +136,13 @@ RIGHT = {
          for k in range(3)]
     ),
     "several of each": several_of_each,
+    "legend in another order": lambda: handles([2, 0, 1], ["FBM", "ATTM", "CTRW"]),
+    "legend of the figure": lambda: figure_legend(data.CLASSES),
+    "titles beside equal labels": lambda: same_label(data.CLASSES),
+    "texts": lambda: texts(data.CLASSES),
+    "names in y labels": lambda: y_labels(data.CLASSES),
+    "class numbers": lambda: one_panel(labels=["0", "class 1", "Label: 2"]),
+    "numbers from 1": lambda: one_panel(labels=["class 1", "class 2", "class 3"]),
 }  # fmt: skip
 WRONG = {
     "a class missing": (lambda: one_panel(CURVES[:2]), "none of class FBM"),
@@ -105,6 +154,22 @@ WRONG = {
     "swapped names": (lambda: one_panel(labels=["CTRW", "ATTM", "FBM"]), "is called CTRW"),
     "swapped titles": (lambda: three_panels(["ATTM", "FBM", "CTRW"]), "is called FBM"),
     "swapped legend": (lambda: legend_afterwards(["FBM", "CTRW", "ATTM"]), "is called FBM"),
+    "swapped handles": (lambda: handles([2, 0, 1], data.CLASSES), "ATTM is called CTRW"),
+    "figure legend reversed": (lambda: figure_legend(REVERSED), "ATTM is called FBM"),
+    "swapped titles, equal labels": (lambda: same_label(REVERSED), "ATTM is called FBM"),
+    "swapped texts": (lambda: texts(REVERSED), "ATTM is called FBM"),
+    "swapped y labels": (lambda: y_labels(REVERSED), "ATTM is called FBM"),
+    "swapped numbers": (lambda: one_panel(labels=["2", "1", "0"]), "ATTM is called FBM"),
+    "swapped class numbers": (
+        lambda: one_panel(labels=["class 0", "class 2", "class 1"]),
+        "CTRW is called FBM",
+    ),
+    "steps as they are": (
+        lambda: one_panel([c.reshape(25, 4) for c in CURVES]),
+        "(others have 25 values); there is none of class ATTM or CTRW or FBM. "
+        "Draw one whole sample of each class, as it is. That is one curve of "
+        "100 values",
+    ),
     "empty": (plt.figure, "Of 0 curves"),
 }
 

@@ -184,6 +184,7 @@ def answers():
         "last_state": ({**SEQUENCE, "outputs": 10}, {"model": LastState}),
         "both_ends": ({**SEQUENCE, "outputs": 12}, {"model": Ending}),
         "self_attention": ({**SEQUENCE, "steps": 8, "smallest": 1e-6}, {"model": encoder}),
+        "positions": ({**SEQUENCE, "steps": 8, "smallest": 1e-4}, {"model": encoder}),
         "vanishing": (
             {"name": "f", "lengths": [2, 20], "seeds": [1, 2, 3], "largest": 1e-2,
              "largest_median": 1e-6, "exceptions": 0},

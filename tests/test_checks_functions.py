@@ -68,6 +68,7 @@ def decided(function, **changes):
         lambda x, f: f * x.numpy(),
         lambda x, f: (f * x).requires_grad_(),
         lambda x, f: x.mul_(f),
+        lambda x, f: (f * x).to_sparse(),
         lambda x, f: tuple(np.float64(f * v) for v in x),
     ],
 )
@@ -170,7 +171,10 @@ def test_zeros_have_an_absolute_tolerance():
     assert decided(lambda x, f: x + 1e-8, cases=["zeros"]).status == "failed"
 
 
-@pytest.mark.parametrize("result", [{"a": 1}, object(), [torch.zeros(1), torch.zeros(2)]])
+@pytest.mark.parametrize("result", [
+    {"a": 1}, object(), [torch.zeros(1), torch.zeros(2)], torch.zeros(2, device="meta"),
+    torch.nested.nested_tensor([torch.zeros(1), torch.zeros(2)]),
+])  # fmt: skip
 def test_a_result_that_is_no_tensor_is_named(result):
     verdict = decided(lambda x, f: result)
     assert verdict.status == "failed"
@@ -254,3 +258,20 @@ def test_large_results_are_not_kept_in_the_evidence():
     evidence = measured(lambda x, f: x * f, cases=["many values"])
     assert evidence["cases"][0]["got"] == []
     assert functions.SHOWN < 50
+
+
+def test_an_exact_result_is_asked_for_in_words():
+    verdict = decided(lambda x, f: 1.25 * x * f, cases=["many values"], tolerance=0)
+    assert verdict.rationale.endswith("0.25 of the largest (must be exact).")
+    assert "exact). Multiply." in str(verdict)
+
+
+def test_a_missing_return_is_told_about_grad_only_where_it_is_read():
+    def scale(x, f):
+        x * f
+
+    def gradient(x, f):
+        return x.grad
+
+    assert "grad" not in decided(scale).hint
+    assert "requires_grad_()" in decided(gradient).hint

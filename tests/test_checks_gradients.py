@@ -125,6 +125,44 @@ def test_a_frozen_tensor_is_named():
     assert "first.bias" not in decided.rationale
 
 
+def test_a_frozen_tensor_is_told_where_to_lie():
+    decided = verdict(changed(extra=lambda s: s.first.weight.requires_grad_(False)))
+    assert "register_buffer" in decided.hint
+
+
+class Recurrent(nn.Module):
+    """One state of two layers in both directions, or of each."""
+
+    layers, reverse = 1, False
+
+    def __init__(self):
+        super().__init__()
+        self.rnn = nn.RNN(4, 6, self.layers, batch_first=True, bidirectional=self.reverse)
+        self.head = nn.LazyLinear(3)
+
+    def read(self, output, state):
+        return state[-1]
+
+    def forward(self, x):
+        return self.head(self.read(*self.rnn(x)))
+
+
+SILENT = {
+    "reversed": ({"reverse": True, "read": lambda s, o, h: o[:, -1]}, "h_n[-2] and h_n[-1]"),
+    "first layer": ({"layers": 2, "read": lambda s, o, h: h[0]}, "the top one is h_n[-1]"),
+    "cut": ({"read": lambda s, o, h: h[-1].detach()}, "detach()"),
+}
+
+
+@pytest.mark.parametrize(("members", "words"), SILENT.values(), ids=SILENT)
+def test_a_silent_recurrent_layer_is_told_where_its_state_lies(members, words):
+    settings = {"name": "RNN", "input_shape": [25, 4], "outputs": 3, "seed": 7}
+    check, model = CHECKS["gradient_reach"], type("RNN", (Recurrent,), members)
+    decided = core.decide(check, settings, core.perform(check, settings, {"model": model}))
+    assert decided.status == "failed"
+    assert words in decided.hint
+
+
 @pytest.mark.parametrize("value", [float("nan"), float("inf")])
 def test_a_gradient_that_is_not_finite_never_passes(value):
     decided = verdict(changed(forward=lambda s, x: Net.forward(s, x) * value))

@@ -146,6 +146,18 @@ def test_limit_of_the_loss(losses, status):
 
 
 @pytest.mark.parametrize(
+    ("losses", "words"),
+    [
+        ([0.5, 0.45], "Make it anew"), ([1.83, 1.8], "Make it anew"),  # 0.8 ln 10 = 1.842
+        ([1.85, 1.8], "does not learn"), ([float("nan"), 1.0], "does not learn"),
+    ],
+)  # fmt: skip
+def test_a_loss_that_starts_low_and_stays_was_trained_before(losses, words):
+    found = verdict("learned", LEARNED, model=Known(20), history=changed(train_loss=losses))
+    assert (found.status, words in found.hint) == ("failed", True)
+
+
+@pytest.mark.parametrize(
     ("change", "names"),
     [({"w": 0.1, "b": 0.0}, "b"), ({"w": 0.0, "b": 0.0}, "w, b"), ({"w": float("nan")}, "w")],
 )

@@ -106,6 +106,53 @@ def test_an_evaluation_that_changes_fails(forward):
     assert "1e-07" in decided.rationale
 
 
+class Remembering(nn.Module):
+    """A recurrence that forgets where it started, unless its weights are large."""
+
+    kept = None
+
+    def __init__(self):
+        super().__init__()
+        self.rnn, self.head = nn.RNN(4, 60, batch_first=True), nn.Linear(60, 3)
+
+    def start(self, x):
+        return torch.zeros(1, len(x), 60)
+
+    def forward(self, x):
+        output, state = self.rnn(x, self.start(x))
+        self.kept = state.detach()
+        return self.head(output[:, -1])
+
+
+def from_the_last_call(self, x):
+    new = self.kept is None or self.kept.shape[1] != len(x)
+    return torch.zeros(1, len(x), 60) if new else self.kept
+
+
+STARTS = {
+    "zeros": (Remembering.start, "passed"),
+    "the last call": (from_the_last_call, "failed"),
+    "random": (lambda s, x: 1e-3 * torch.randn(1, len(x), 60), "failed"),
+}
+
+
+@pytest.mark.parametrize(("start", "status"), STARTS.values(), ids=STARTS)
+def test_a_state_from_elsewhere_is_noticed_though_it_fades(start, status):
+    model = type("RNN", (Remembering,), {"start": start})
+    settings = {"name": "RNN", "input_shape": [25, 4], "seed": 7, "tolerance": 1e-7}
+    check = CHECKS["evaluation_mode"]
+    decided = core.decide(check, settings, core.perform(check, settings, {"model": model}))
+    assert decided.status == status
+    assert "no state from one call" in decided.hint or status == "passed"
+
+
+def test_large_weights_that_overflow_are_no_fault():
+    def forward(self, x):
+        return self.net(x).square().square().square().square().square().square()
+
+    assert verdict("evaluation_mode", changed(forward=forward)).status == "passed"
+
+
 def test_dropout_that_follows_the_mode_passes():
     def forward(self, x):
         return self.net(F.dropout(x, 0.5, self.training))

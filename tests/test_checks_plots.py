@@ -193,8 +193,10 @@ def test_nothing_drawn_yet_is_not_answered():
 def test_evidence_holds_curves_labels_and_names():
     evidence = measured(figure())
     assert evidence == {
-        "x_labels": ["epoch"], "y_labels": ["validation accuracy"], "names": [["CNN", "FNN"]],
-        "curves": [[A, B]], "wanted": {"cnn_history": A, "fnn_history": B},
+        "panels": {"x_labels": ["epoch"], "y_labels": ["validation accuracy"], "columns": [0],
+                   "rows": [0], "names": [["CNN", "FNN"]]},
+        "curves": [[A, B]], "called": [[["CNN"], ["FNN"]]],
+        "wanted": {"cnn_history": A, "fnn_history": B},
     }  # fmt: skip
 
 
@@ -259,3 +261,90 @@ def test_a_curve_that_is_shorter_than_its_history_does_not_count():
     found = core.decide(CHECKS["three_curves"], THREE, evidence)
     assert found.status == "failed"
     assert "rnn_history or lstm_history or transformer_history" in found.rationale
+
+
+LOSSES = [[1.0, 0.5, 0.25], [1.1, 0.4, 0.2], [1.2, 0.3, 0.1]]
+NAMES = ("RNN", "LSTM", "Transformer")
+
+
+def of_three_decided(made):
+    histories = [replace(CNN, train_loss=loss) for loss in LOSSES]
+    objects = dict(zip(("first", "second", "third"), histories, strict=True))
+    evidence = core.perform(CHECKS["three_curves"], THREE, {"figure": made, **objects})
+    return core.decide(CHECKS["three_curves"], THREE, json.loads(json.dumps(evidence)))
+
+
+def in_a_row(names=NAMES, y_labels=("loss", "", ""), loc="center"):
+    made, panels = plt.subplots(1, 3)
+    for panel, loss, name, text in zip(panels, LOSSES, names, y_labels, strict=True):
+        panel.plot(loss), panel.set(xlabel="epoch", ylabel=text)
+        panel.set_title(name, loc=loc)
+    return made
+
+
+def with_handles(order, names):
+    made, axes = plt.subplots()
+    lines = [axes.plot(loss)[0] for loss in LOSSES]
+    axes.set(xlabel="epoch", ylabel="loss")
+    axes.legend([lines[i] for i in order], names)
+    return made
+
+
+def highlighted():
+    made, panels = plt.subplots(1, 3, sharey=True)
+    for k, panel in enumerate(panels):
+        for i, loss in enumerate(LOSSES):
+            panel.plot(loss, label=NAMES[i], linewidth=2 if i == k else 0.5)
+        panel.set(title=NAMES[k], xlabel="epoch", ylabel="loss")
+    panels[0].legend()  # in the other panels all curves stand below one network's title
+    return made
+
+
+def all_in_black(names):
+    made = of_three(*LOSSES, labels=names)
+    for line in made.axes[0].lines:
+        line.set_color("k")
+    made.axes[0].legend()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda: of_three(*LOSSES, labels=["simple rnn", "lstm_history", "transformers"]), ""),
+        (lambda: of_three(*LOSSES, labels=["a", "b", "c"]), ""),
+        (lambda: of_three(*LOSSES, labels=["RNN", "LSTM, an RNN", "no RNN: Transformer"]), ""),
+        (lambda: of_three(*LOSSES, labels=["recurrent", "lstmrnn", "RNNTransformer"]), ""),
+        (lambda: with_handles([2, 0, 1], ["Transformer", "RNN", "LSTM"]), ""),
+        (in_a_row, ""),
+        (lambda: in_a_row(loc="left"), ""),
+        (lambda: in_a_row(["", "", ""], [f"loss of {name}" for name in NAMES]), ""),
+        (highlighted, ""),
+        (lambda: all_in_black(NAMES), ""),
+        (lambda: of_three(*LOSSES, labels=["Transformer", "RNN", "LSTM"]),
+         "rnn_history is called transformer"),
+        (lambda: of_three(*LOSSES, labels=["RNN", "the transformer", "the lstm"]),
+         "lstm_history is called transformer"),
+        (lambda: with_handles([2, 0, 1], NAMES), "rnn_history is called lstm"),
+        (lambda: in_a_row(["LSTM", "RNN", "Transformer"]), "rnn_history is called lstm"),
+        (lambda: in_a_row(["LSTM", "RNN", "Transformer"], loc="right"),
+         "rnn_history is called lstm"),
+        (lambda: all_in_black(["LSTM", "RNN", "Transformer"]), "rnn_history is called lstm"),
+        (lambda: in_a_row(y_labels=("", "", "")), "label"),
+        (lambda: in_a_row(["", "", ""]), "told apart"),
+    ],
+)  # fmt: skip
+def test_names_are_found_wherever_they_stand(make, words):
+    found = of_three_decided(make())
+    assert found.status == ("failed" if words else "passed"), found
+    assert words in found.rationale
+
+
+def test_a_y_label_beside_the_curves_counts_only_where_it_is_theirs():
+    made, (left, right) = plt.subplots(1, 2)
+    left.plot([9.0, 8.0]), left.set(xlabel="epoch", ylabel="loss")
+    right.plot(A, label="CNN"), right.plot(B, label="FNN")
+    right.set(xlabel="epoch"), right.legend()
+    assert "no label" in verdict(made).rationale
+    right.set(ylabel="accuracy")
+    assert verdict(made).status == "passed"

@@ -1,5 +1,6 @@
 import json
 import random
+import re
 
 import numpy as np
 import pytest
@@ -383,6 +384,135 @@ def test_a_cell_state_that_is_not_handed_on_is_noticed():
     assert "multiplications by gates: 50 (at least 69)" in decided.rationale
 
 
+class HandedOn(Loop):
+    """An LSTM cell whose next state is made by `handed` from (h, c) old and new."""
+
+    handed = staticmethod(lambda h, c, new_h, new_c: (new_h, new_c))
+
+    def make(self):
+        self.cell = nn.LSTMCell(4, self.size)
+
+    def forward(self, x):
+        h = c = self.zeros(x)
+        for step in x.unbind(1):
+            h, c = self.handed(h, c, *self.cell(step, (h, c)))
+        return self.head(h)
+
+
+def handed(function):
+    return type("LSTM", (HandedOn,), {"handed": staticmethod(function)})
+
+
+NOT_CARRIED = {
+    "h in place of c": handed(lambda h, c, new_h, new_c: (new_h, new_h)),
+    "exchanged": handed(lambda h, c, new_h, new_c: (new_c, new_h)),
+    "detached": handed(lambda h, c, new_h, new_c: (new_h, new_c.detach())),
+    "through a tanh": handed(lambda h, c, new_h, new_c: (new_h, new_c.tanh())),
+}
+
+
+@pytest.mark.parametrize("model", NOT_CARRIED.values(), ids=NOT_CARRIED)
+def test_a_cell_state_must_go_from_step_to_step(model):
+    decided = verdict("gated_recurrence", model)
+    assert decided.status == "failed"
+    assert re.search(r"spans [12] of 25 steps", decided.rationale)
+    assert "h, c = cell(x, (h, c))" in decided.hint
+
+
+def test_the_memory_of_an_lstm_spans_all_steps():
+    """One gate a step: the input gate at the first, the forget gate at all others."""
+    assert measured(HandedOn, "gated_recurrence")["longest"] == 25
+    assert measured(layer(nn.GRU))["longest"] > 12  # its state is carried by gates as well
+
+
+def test_a_cell_state_kept_in_one_tensor_is_followed():
+    class Kept(HandedOn):
+        def forward(self, x):
+            cells = torch.zeros(len(x), 26, self.size, dtype=x.dtype)
+            h = self.zeros(x)
+            for t in range(25):
+                h, cells[:, t + 1] = self.cell(x[:, t], (h, cells[:, t].clone()))
+            return self.head(h)
+
+    assert verdict("gated_recurrence", Kept).status == "passed"
+
+
+class Coupled(Gates):
+    """Input and forget gate are one, in one operator; the sigmoids are made of straight lines."""
+
+    def forward(self, x):
+        h = c = self.zeros(x)
+        for t in range(25):
+            i, _, g, o = (gate(torch.cat([x[:, t], h], 1)) for gate in self.gates)
+            c = torch.lerp(c, g.tanh(), nn.functional.hardsigmoid(i))
+            h = nn.functional.hardsigmoid(o) * c.tanh()
+        return self.head(h)
+
+
+def test_an_interpolation_is_two_gates():
+    evidence = measured(Coupled, "gated_recurrence")
+    assert (evidence["sigmoids"], evidence["gatings"], evidence["longest"]) == (50, 75, 25)
+    assert verdict("gated_recurrence", Coupled).status == "passed"
+
+
+def test_one_gate_for_all_units_is_a_gate():
+    class OneGate(Loop):
+        def make(self):
+            super().make()
+            self.gate = nn.Linear(self.size, 1)
+
+        def step(self, x, h):
+            z = self.gate(h).sigmoid()
+            return z * h + (1 - z) * super().step(x, h)
+
+    decided = verdict("simple_recurrence", OneGate)
+    assert decided.status == "failed"
+    assert "gates" in decided.rationale
+
+
+# no activation
+
+
+def dropped(self, x, h):
+    state = self.w(x) + self.u(h)
+    state.tanh()
+    return state
+
+
+LINEAR = {
+    "none": loop(step=lambda s, x, h: s.w(x) + s.u(h)),
+    "result thrown away": loop(step=dropped),
+    "on the input alone": loop(step=lambda s, x, h: s.w(x).tanh() + s.u(h)),
+    "leaky": loop(step=lambda s, x, h: 0.5 * h + s.w(x) + 0.5 * s.u(h)),
+    "residual": loop(step=lambda s, x, h: h + 0.1 * s.u(h) + s.w(x)),
+}
+
+
+@pytest.mark.parametrize("model", LINEAR.values(), ids=LINEAR)
+def test_a_linear_recurrence_fails(model):
+    assert measured(model)["bends"]["u.weight"] < 1e-3
+    decided = verdict("simple_recurrence", model)
+    assert decided.status == "failed"
+    assert "use what tanh returns" in decided.hint
+    assert "u.weight" in decided.rationale
+
+
+@pytest.mark.parametrize("model", SIMPLE.values(), ids=SIMPLE)
+def test_activations_are_far_from_the_limit(model):
+    bends = measured(model)["bends"].values()
+    assert bends
+    assert min(bends) > 0.1
+
+
+def test_fewer_steps_than_came_are_told():
+    halved = layer(forward=lambda s, x: last(s, x[:, ::2] + 0 * x[:, 1:2]))
+    pooled = layer(forward=lambda s, x: last(s, nn.functional.max_pool1d(x.mT, 3).mT))
+    assert verdict("simple_recurrence", halved).status == "failed"
+    decided = verdict("simple_recurrence", pooled)
+    assert "used 7 times, but 25 steps came" in decided.rationale
+    assert "at least 25 steps" in decided.hint
+
+
 # what only looks like a recurrence
 
 
@@ -521,14 +651,17 @@ def test_evidence_is_small():
 # judging
 
 
-def evidence(sigmoids=0, tanhs=25, cells=0, gatings=0, uses=24, **norms):
+def evidence(check, uses=24, bend=0.5, **changes):
     plain = {"own": 1.0, "first": 1e-9, "middle": 0.1, "last": 0.0, "early": 1.0, "late": 0.0}
-    return {"steps": 25, "uses": {"u": uses}, "norms": {"u": {**plain, **norms}},
-            "sigmoids": sigmoids, "tanhs": tanhs, "cells": cells, "gatings": gatings}  # fmt: skip
+    counts = {"sigmoids": 0, "tanhs": 25, "cells": 0, "gatings": 0, "longest": 0, "rarer": 0}
+    norms = {k: changes.get(k, v) for k, v in plain.items()}
+    seen = {"steps": 25, "uses": {"u": uses}, "norms": {"u": norms},
+            **{k: changes.get(k, v) for k, v in counts.items()}}  # fmt: skip
+    return {**seen, "bends": {"u": bend}} if check == "simple_recurrence" else seen
 
 
 def judged(check, **changes):
-    return core.decide(CHECKS[check], SETTINGS, evidence(**changes)).status
+    return core.decide(CHECKS[check], SETTINGS, evidence(check, **changes)).status
 
 
 @pytest.mark.parametrize(
@@ -539,13 +672,14 @@ def judged(check, **changes):
         ({"first": None}, "failed"), ({"own": -1.0}, "failed"), ({"early": 0.0}, "failed"),
         ({"gatings": 12}, "passed"), ({"gatings": 13}, "failed"),
         ({"early": 0.0, "late": 1.0, "last": 0.5, "first": 0.0}, "passed"),
+        ({"bend": 0.05}, "passed"), ({"bend": 0.049}, "failed"), ({"bend": None}, "passed"),
     ],
 )  # fmt: skip
 def test_limits_of_a_simple_recurrence(changes, status):
     assert judged("simple_recurrence", **changes) == status
 
 
-LSTM = {"sigmoids": 24, "tanhs": 24, "cells": 24, "gatings": 69}
+LSTM = {"sigmoids": 24, "tanhs": 24, "cells": 24, "gatings": 69, "longest": 12}
 
 
 @pytest.mark.parametrize(
@@ -553,6 +687,7 @@ LSTM = {"sigmoids": 24, "tanhs": 24, "cells": 24, "gatings": 69}
     [
         ({}, "passed"), ({"sigmoids": 23}, "failed"), ({"tanhs": 23}, "failed"),
         ({"cells": 23}, "failed"), ({"gatings": 68}, "failed"), ({"own": 0.0}, "failed"),
+        ({"longest": 11}, "failed"),
     ],
 )  # fmt: skip
 def test_limits_of_a_gated_recurrence(changes, status):
@@ -560,7 +695,15 @@ def test_limits_of_a_gated_recurrence(changes, status):
 
 
 @pytest.mark.parametrize(
-    "forged", [{"sigmoids": -1}, {"gatings": -100}, {"uses": -24}, {"cells": -1}]
+    "forged",
+    [
+        {"sigmoids": -1},
+        {"gatings": -100},
+        {"uses": -24},
+        {"cells": -1},
+        {"longest": -1},
+        {"rarer": -1},
+    ],
 )
 @pytest.mark.parametrize("check", CHECKED)
 def test_impossible_counts_are_refused(check, forged):
@@ -570,7 +713,9 @@ def test_impossible_counts_are_refused(check, forged):
 
 def test_a_weight_without_norms_is_refused():
     with pytest.raises(KeyError):
-        core.decide(CHECKS["simple_recurrence"], SETTINGS, {**evidence(), "norms": {}})
+        core.decide(
+            CHECKS["simple_recurrence"], SETTINGS, {**evidence("simple_recurrence"), "norms": {}}
+        )
 
 
 # nothing is left behind

@@ -74,8 +74,24 @@ def by_loop(truth, predicted, classes):
     return matrix
 
 
+def by_variance(x):
+    return (x - x.mean(1, keepdim=True)) / (x.var(1, keepdim=True) + 1e-5).sqrt()
+
+
+def by_a_large_epsilon(x):
+    return (x - x.mean(1, keepdim=True)) / (x.std(1, keepdim=True) + 1e-3)
+
+
 RIGHT = {
-    "normalise": [by_clamp, by_epsilon, by_numpy, by_rows, by_comparing_with_zero],
+    "normalise": [
+        by_variance,
+        by_a_large_epsilon,
+        by_clamp,
+        by_epsilon,
+        by_numpy,
+        by_rows,
+        by_comparing_with_zero,
+    ],
     "to_steps": [
         lambda x, n: x.reshape(len(x), -1, n),
         lambda x, n: x.unfold(1, n, n),
@@ -94,6 +110,10 @@ RIGHT = {
 
 def unguarded(x):
     return (x - x.mean(1, keepdim=True)) / x.std(1, keepdim=True)
+
+
+def kept_where_still(x):
+    return torch.where(x.std(1, keepdim=True) == 0, x, unguarded(x))
 
 
 def by_largest(x):
@@ -129,6 +149,7 @@ WRONG = {
         (lambda x: x / x.std(1, keepdim=True), "subtract its mean", set()),
         (by_largest, "standard deviation", {"trajectories that never move"}),
         (unguarded, "0 / 0", MOVING),
+        (kept_where_still, "must become zeros", MOVING),
     ],
     "to_steps": [
         (lambda x, n: x.reshape(len(x), n, -1).transpose(1, 2), "every second",
@@ -151,10 +172,13 @@ WRONG = {
     "lstm_parameters": [
         (gates(1), "four such maps", set()),
         (gates(3), "candidate for the cell", set()),
+        (lambda i, h: 3 * h * (h + i + 1), "four maps. PyTorch's layer has two biases", set()),
         (lambda i, h: 4 * h * (h + i + 1), "two biases", set()),
     ],
     "encoder_layer_parameters": [
         (lambda d, f: 4 * d * d + 5 * d + 2 * d * f + f, "layer norms", set()),
+        (lambda d, f: 4 * d * d + 7 * d + 2 * d * f + f, "two layer norms: one after", set()),
+        (lambda d, f: 4 * d * d + 8 * d + 2 * d * f, "feed-forward part have biases", set()),
         (lambda d, f: 4 * d * d + 2 * d * f + 4 * d, "biases too", set()),
         (lambda d, f: 3 * d * d + 8 * d + 2 * d * f + f, "four square", set()),
         (lambda d, f: 4 * d * d + 8 * d + d * f, "two maps", set()),

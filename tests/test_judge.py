@@ -9,6 +9,13 @@ from autograder.checks.core import Verdict, stopped
 from autograder.config import Assignment, ConfigError
 from autograder.judge import CaseResult, Run, judge, status_of, validate
 
+
+def panel_named(*names):
+    """One panel with labelled axes and these names in its legend."""
+    return {"x_labels": ["epoch"], "y_labels": ["loss"], "columns": [0], "rows": [0],
+            "names": [list(names)]}  # fmt: skip
+
+
 FORWARD = {"own": 1.0, "first": 1e-6, "middle": 0.01, "last": 0.0, "early": 0.5, "late": 0.0}
 REVERSED = {"own": 1.0, "first": 0.0, "middle": 0.01, "last": 1e-6, "early": 0.0, "late": 0.5}
 # For each check settings, and evidence that passes, written by hand.
@@ -76,7 +83,7 @@ PASSING = {
     "learned": (
         {"model_name": "m", "history_name": "h", "dataset": "digits", "largest_loss_ratio": 0.7,
          "tolerance": 0.01},
-        {"losses": [2.0, 1.0], "unchanged": [], "recorded": 0.95, "now": 0.95},
+        {"guessing": 2.3, "losses": [2.0, 1.0], "unchanged": [], "recorded": 0.95, "now": 0.95},
     ),
     "disjoint": (
         {"name": "h", "dataset": "digits"},
@@ -91,21 +98,26 @@ PASSING = {
     "simple_recurrence": (
         {"name": "N", "input_shape": [9, 2], "seed": 1, "layers": 1},
         {"steps": 9, "uses": {"w": 9}, "norms": {"w": FORWARD}, "sigmoids": 0, "tanhs": 9,
-         "cells": 0, "gatings": 0},
+         "cells": 0, "gatings": 0, "longest": 0, "rarer": 0, "bends": {"w": 0.5}},
     ),
     "gated_recurrence": (
         {"name": "N", "input_shape": [9, 2], "seed": 1, "layers": 1},
         {"steps": 9, "uses": {"w": 9}, "norms": {"w": FORWARD}, "sigmoids": 27, "tanhs": 9,
-         "cells": 9, "gatings": 27},
+         "cells": 9, "gatings": 27, "longest": 9, "rarer": 0},
     ),
     "both_directions": (
         {"name": "N", "input_shape": [9, 2], "seed": 1},
         {"steps": 9, "uses": {"w": 9, "v": 9}, "norms": {"w": FORWARD, "v": REVERSED},
-         "sigmoids": 0, "tanhs": 18, "cells": 0, "gatings": 0},
+         "sigmoids": 0, "tanhs": 18, "cells": 0, "gatings": 0, "longest": 0, "rarer": 0},
     ),
     "self_attention": (
         {"name": "N", "input_shape": [9, 2], "seed": 1, "steps": 9, "smallest": 1e-6},
-        {"queries": [9], "keys": [9], "maps": [2], "off_diagonal": [0.2], "change": [0.1]},
+        {"queries": [9], "keys": [9], "maps": [2], "off_diagonal": [0.2], "change": [0.1],
+         "spread": [0.1]},
+    ),
+    "positions": (
+        {"name": "N", "input_shape": [9, 2], "seed": 1, "steps": 9, "smallest": 1e-4},
+        {"queries": [9], "keys": [9], "change": [0.1]},
     ),
     "vanishing": (
         {"name": "f", "lengths": [2, 100], "seeds": [1, 2], "largest": 0.01,
@@ -146,18 +158,18 @@ PASSING = {
     ),
     "class_examples": (
         {"name": "figure", "dataset": "trajectories", "tolerance": 1e-3, "classes": ["A", "B"]},
-        {"samples": [{"panel": 0, "label": 0, "name": "A"}, {"panel": 0, "label": 1, "name": "B"}],
-         "curves": 2, "x_labels": ["t"], "y_labels": ["x"], "names": [["A", "B"]]},
+        {"samples": [{"panel": 0, "label": k, "names": ["AB"[k]]} for k in range(2)],
+         "length": 100, "others": [], "panels": panel_named("A", "B")},
     ),
     "three_curves": (
         {"names": ["figure", "a", "b", "c"], "quantity": "train_loss", "tolerance": 1e-6},
-        {"x_labels": ["epoch"], "y_labels": ["loss"], "names": [["a", "b", "c"]],
+        {"panels": panel_named("a", "b", "c"), "called": [[["a"], ["b"], ["c"]]],
          "curves": [[[0.5, 0.2], [0.4, 0.1], [0.3, 0.1]]],
          "wanted": {"a": [0.5, 0.2], "b": [0.4, 0.1], "c": [0.3, 0.1]}},
     ),
     "curves": (
         {"names": ["figure", "a", "b"], "quantity": "validation_accuracy", "tolerance": 1e-6},
-        {"x_labels": ["epoch"], "y_labels": ["accuracy"], "names": [["a", "b"]],
+        {"panels": panel_named("a", "b"), "called": [[["a"], ["b"]]],
          "curves": [[[0.5, 0.9], [0.4, 0.8]]], "wanted": {"a": [0.5, 0.9], "b": [0.4, 0.8]}},
     ),
 }  # fmt: skip
@@ -304,8 +316,10 @@ def test_damage_inside_of_lists_is_refused(passing, check):
         ("learned", {"losses": []}),
         ("accuracy", {"classes": []}),
         ("accuracy_gap", {"classes": [[1]]}),
-        ("curves", {"x_labels": []}),
-        ("curves", {"names": []}),
+        ("curves", {"panels": {**panel_named("a", "b"), "x_labels": []}}),
+        ("curves", {"panels": {**panel_named("a", "b"), "rows": []}}),
+        ("curves", {"panels": {**panel_named("a", "b"), "names": []}}),
+        ("curves", {"called": [[["a"]]]}),
     ],
 )
 def test_lists_whose_lengths_contradict_are_refused(passing, check, change):

@@ -30,7 +30,12 @@ def self_attention(Transformer):
     from autograder import checks
     checks.run('transformer.self_attention', 'self_attention', {'name': 'Transformer', 'input_shape': [25, 4], 'seed': 38, 'steps': 25, 'smallest': 0.001}, model=Transformer)
 
-@test_case(points=1, hidden=False)
+@test_case(points=0.5, hidden=False)
+def positions(Transformer):
+    from autograder import checks
+    checks.run('transformer.positions', 'positions', {'name': 'Transformer', 'input_shape': [25, 4], 'seed': 38, 'steps': 25, 'smallest': 0.0001}, model=Transformer)
+
+@test_case(points=0.5, hidden=False)
 def sequence_order(Transformer):
     from autograder import checks
     checks.run('transformer.sequence_order', 'sequence_order', {'name': 'Transformer', 'input_shape': [25, 4], 'seed': 38, 'smallest': 0.0001}, model=Transformer)

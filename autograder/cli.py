@@ -16,7 +16,7 @@ from autograder.config import Config, ConfigError
 from autograder.grade import ReleaseMissing
 from autograder.gradebook import GradebookError
 from autograder.intake import InboxError
-from autograder.sandbox import SandboxMissing
+from autograder.sandbox import SandboxMissing, ServerFailed
 from autograder.text import AuthoringError
 
 USER_ERRORS = (
@@ -41,7 +41,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"\nStopped at once. {commands.GO_ON}", file=sys.stderr)
         return 1
-    except release.BuildError as error:
+    except (release.BuildError, ServerFailed) as error:
         print(f"autograder: {error}", file=sys.stderr)
         return 1
 

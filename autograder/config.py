@@ -33,9 +33,25 @@ class Limits(Part):
     grace_s: Positive
     memory_mib: Annotated[int, Field(gt=0)]
     file_mib: Annotated[int, Field(gt=0)]
+    disk_mib: Annotated[int, Field(gt=0)]
+    files: Annotated[int, Field(gt=0)]
+    open_files: Annotated[int, Field(gt=0)]
     output_kib: Annotated[int, Field(gt=0)]
     processes: Annotated[int, Field(gt=0)]
     submission_mib: Positive
+
+
+class Gpu(Part):
+    """How submissions share a GPU: how many run on one, and the share of memory of each."""
+
+    slots_per_device: Annotated[int, Field(gt=0)]
+    memory_fraction: Annotated[float, Field(gt=0, le=1)]
+
+    @model_validator(mode="after")
+    def _fits(self) -> "Gpu":
+        if self.slots_per_device * self.memory_fraction > 1:
+            raise ValueError("slots_per_device times memory_fraction must not be more than 1")
+        return self
 
 
 class Course(Part):
@@ -124,6 +140,7 @@ class Config(Part):
     course: Course
     device: Literal["auto", "cpu", "cuda"]
     workers: Annotated[int, Field(ge=0)]
+    gpu: Gpu
     limits: Limits
     assignments: dict[Name, Assignment]
 
@@ -174,7 +191,7 @@ def _explain(path: Path, error: Mapping[str, Any]) -> str:
 def _fields(where: list[str]) -> list[str]:
     """Names of the keys that are allowed beside the last part of `where`."""
     by_depth: dict[int, type[Part]] = {1: Config, 3: Assignment, 5: Question}
-    by_name: dict[str, type[Part]] = {"course": Course, "limits": Limits}
+    by_name: dict[str, type[Part]] = {"course": Course, "gpu": Gpu, "limits": Limits}
     part = by_depth.get(len(where)) or by_name[where[0]]
     return list(part.model_fields)
 

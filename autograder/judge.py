@@ -8,16 +8,21 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache
+from inspect import signature
 from typing import Any, Literal, cast, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
-from autograder.checks import CHECKS
-from autograder.checks.core import Verdict, decide
+from autograder.checks import CHECKS, Check
+from autograder.checks.core import Unavailable, Verdict
 from autograder.config import Assignment, CheckEntry, ConfigError, Question, settings_of
+from autograder.identity import asked as asked_now
+from autograder.identity import settings_names
 
 # What evidence that no measurement makes can raise on its way through schema and judge.
 UNFIT = (ValidationError, TypeError, ValueError, LookupError, ArithmeticError, RecursionError)
+
+CHANGED = Verdict("not_run", "It was not measured as grading.yml now asks: grade it again.")
 
 AttemptStatus = Literal["graded", "partial", "flagged", "invalid", "infrastructure"]
 
@@ -47,6 +52,7 @@ class Run:
         outage: data that a cell could not download, in words, or "".
         stopped: a cell that reached its time limit, in words, or "".
         refused: lines that the process sent and that are no events; an honest run has none.
+        asked: what each case measured, from `identity.asked`; None: what it would measure now.
     """
 
     records: Sequence[Mapping[str, Any]]
@@ -57,20 +63,23 @@ class Run:
     outage: str = ""
     stopped: str = ""
     refused: int = 0
+    asked: Mapping[str, str] | None = None
 
 
 def judge(assignment: Assignment, run: Run) -> list[CaseResult]:
     """One result for every case of the assignment, in its order, whatever the run left."""
+    now = {} if run.asked is None else asked_now(assignment)
+    changed = {place for place in now if now[place] != (run.asked or {}).get(place)}
     return [
-        _result(question, name, case, run)
+        _result(question, name, case, None if f"{name}.{case}" in changed else run)
         for name, question in assignment.questions.items()
         for case in question.checks
     ]
 
 
-def _result(question: Question, name: str, case: str, run: Run) -> CaseResult:
+def _result(question: Question, name: str, case: str, run: Run | None) -> CaseResult:
     entry = question.checks[case]
-    decided = _verdict(question, name, case, run)
+    decided = _verdict(question, name, case, run) if run else CHANGED
     earned = entry.points if decided.status == "passed" else 0.0
     return CaseResult(name, case, entry.hidden, earned, entry.points, decided)
 
@@ -102,13 +111,25 @@ def _absent(name: str, run: Run) -> Verdict:
 def _decide(question: Question, entry: CheckEntry, evidence: Any) -> Verdict:
     check = CHECKS[entry.check]
     try:
-        _schema(entry.check).validate_json(json.dumps(evidence, allow_nan=False))
-        return decide(check, settings_of(question, entry, check.settings), evidence)
+        seen = _schema(entry.check).validate_json(json.dumps(evidence, allow_nan=False))
+        if isinstance(seen, _Stopped):
+            return Verdict(seen.stopped.kind, seen.stopped.rationale, seen.stopped.hint)
+        settings = settings_of(question, entry, settings_names(check))
+        return check.judge(seen, **{name: settings[name] for name in _limits(check)})
+    except Unavailable as missing:
+        return Verdict("not_run", missing.rationale, missing.hint)
     except UNFIT as error:
         kind = type(error).__name__
         return Verdict(
             "refused", f"The evidence does not fit the check ({kind}); a person has to look."
         )
+
+
+@cache
+def _limits(check: Check) -> tuple[str, ...]:
+    """Names of the settings that the judging half of a check takes."""
+    parameters = signature(check.judge).parameters
+    return tuple(name for name in settings_names(check) if name in parameters)
 
 
 @cache

@@ -7,6 +7,7 @@ One small YAML file a notebook, in tests/<kind>/<assignment>/:
 """
 
 from collections.abc import Collection, Iterable, Mapping
+from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -17,8 +18,9 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
 
 from autograder.config import Config
-from autograder.grade import Batch, Release
+from autograder.grade import Batch, Crew, Release
 from autograder.gradebook import Attempt
+from autograder.intake import find
 
 BANK = Path(__file__).parent
 # Keys that a file of each kind must have; those of CHANGES it may have.
@@ -218,12 +220,10 @@ def grade(
     inbox: Path, release: Release, grading: Config, out: Path, device: str = "cpu"
 ) -> dict[str, Attempt]:
     """Grade an inbox in one batch, on one kind of device wherever it runs; attempts by student."""
-    batch = Batch(release, grading.model_copy(update={"device": device}), out)
-    try:
-        submissions, _ = batch.pending(inbox)
-        return {attempt.student: attempt for attempt in batch.run(submissions, workers=2)}
-    finally:
-        batch.gradebook.close()
+    settings = grading.model_copy(update={"device": device})
+    with closing(Batch(release, settings, out)) as batch, closing(Crew(settings, 2)) as crew:
+        waiting, _ = batch.pending(find(inbox, release.name))
+        return {attempt.student: attempt for attempt in batch.run(waiting, crew)}
 
 
 def not_passed(attempt: Attempt) -> set[str]:

@@ -3,12 +3,14 @@
 import csv
 import shutil
 import zipfile
+from contextlib import closing
 
 import nbformat
 import pytest
 
-from autograder import cli
-from autograder.grade import Batch, Release, ReleaseMissing, file_stem, run_of
+from autograder import cli, config, release
+from autograder.grade import Batch, Crew, Release, ReleaseMissing, file_stem, rejudge, run_of
+from autograder.intake import find
 from autograder.judge import judge, status_of
 from autograder.sandbox import Outcome
 from tests.conftest import NAME
@@ -122,10 +124,12 @@ def graded(release_root, tmp_path_factory, grading):
     limits = grading.limits.model_copy(update={"cell_s": CELL_S, "notebook_s": 120.0})
     settings = grading.model_copy(update={"limits": limits})
     batch = Batch(Release.load(NAME, release_root), settings, out)
-    new, done = batch.pending(inbox)
+    new, done = batch.pending(find(inbox, NAME))
     assert done == 0
-    attempts = {a.student: a for a in batch.run(new, workers=2)}
-    return batch, inbox, attempts
+    with closing(Crew(settings, 2)) as crew:
+        attempts = {a.student: a for a in batch.run(new, crew)}
+    yield batch, inbox, attempts
+    batch.close()
 
 
 def points(attempt, assignment):
@@ -184,7 +188,8 @@ def test_hidden_labels_are_not_beside_the_student(graded, grading):
     """The cell fails for want of the file; its question was answered before."""
     attempt = graded[2]["looks for labels"]
     assert points(attempt, grading.assignment(NAME)) == full(grading.assignment(NAME))
-    executed = (graded[0].out / "executed" / f"{file_stem(attempt.student)}.ipynb").read_text()
+    graded[0].executed.publish(attempt)
+    executed = (graded[0].folder / "executed" / f"{file_stem(attempt.student)}.ipynb").read_text()
     assert "DataUnavailable" in executed
     (predicted,) = [r["evidence"] for r in attempt.records if r["case"] == "cnn_accuracy"]
     assert predicted.keys() == {"classes", "dataset", "split"}
@@ -217,17 +222,32 @@ def test_unusable_files_are_invalid_and_the_batch_goes_on(graded):
 
 def test_a_second_run_repeats_only_what_needs_it(graded):
     batch, inbox, attempts = graded
-    new, done = batch.pending(inbox)
+    new, done = batch.pending(find(inbox, NAME))
     assert {s.student for s in new} == {"twice", "downloads"}
     assert done == len(attempts) - 2
 
 
 def test_the_gradebook_holds_what_was_graded(graded):
     batch, _, attempts = graded
-    kept = {a.student: a for a in batch.gradebook.attempts(NAME)}
-    assert kept.keys() == attempts.keys()
-    for student, attempt in attempts.items():
-        assert kept[student].results == attempt.results
+    assert {a.student: a for a in batch.gradebook.attempts(NAME)} == attempts
+
+
+def test_judging_again_without_a_change_reproduces_every_real_attempt(graded):
+    batch, _, attempts = graded
+    done = rejudge(batch.gradebook, batch.terms, batch.assignment)
+    assert (done.changes, done.unknown) == ([], [])
+    assert done.count == sum(a.run is not None for a in attempts.values()) > 10
+    assert {a.student: a for a in batch.gradebook.attempts(NAME)} == attempts
+
+
+def test_identical_notebooks_run_once(graded):
+    """Among others one in a zip and one from Colab: the code is the same."""
+    attempts = graded[2]
+    same = [a for a in attempts.values() if a.content == attempts["zipped"].content]
+    assert {a.student for a in same} >= {"zipped", "hw (1) [ü]+", "colab"}
+    assert [a.wall_s > 0 for a in same].count(True) == 1
+    assert len({a.results for a in same}) == 1
+    assert len({a.notes for a in same}) > 1
 
 
 def inbox_of(tmp_path, notebook):
@@ -242,25 +262,15 @@ def test_no_release_says_what_to_do(tmp_path):
         Release.load(NAME, tmp_path)
 
 
-def test_a_failing_grader_is_infrastructure_and_not_a_zero(release_root, tmp_path, grading):
-    """A machine without a place for temporary files: nobody's answer, so nobody's zero."""
-    batch = Batch(Release.load(NAME, release_root), grading, tmp_path / "out")
-    batch._execute = lambda *_: (_ for _ in ()).throw(OSError("No space left on device"))
-    new, _ = batch.pending(inbox_of(tmp_path, solved(release_root)))
-    (attempt,) = batch.run(new, workers=1)
-    assert attempt.status == "infrastructure"
-    assert "No space left" in attempt.reason
-    assert attempt.points("cnn") is None
-
-
 def test_missing_hidden_images_are_infrastructure(release_root, tmp_path, grading, monkeypatch):
-    release = Release.load(NAME, release_root)
+    built = Release.load(NAME, release_root)
     monkeypatch.setattr(
         Release, "unpack", lambda self, job, real=Release.unpack: _without_hidden(real, self, job)
     )
-    batch = Batch(release, grading, tmp_path / "out")
-    new, _ = batch.pending(inbox_of(tmp_path, solved(release_root)))
-    (attempt,) = batch.run(new, workers=1)
+    inbox = find(inbox_of(tmp_path, solved(release_root)), NAME)
+    out = tmp_path / "out"
+    with closing(Batch(built, grading, out)) as batch, closing(Crew(grading, 1)) as crew:
+        (attempt,) = batch.run(batch.pending(inbox)[0], crew)
     assert attempt.status == "infrastructure"
     assert attempt.points("training") is None
     assert attempt.points("cnn") == 9
@@ -309,11 +319,12 @@ def test_the_command_writes_table_pages_and_exit_status(release_root, tmp_path, 
     assert cli.main(command) == 1
     seen = capsys.readouterr().out
     assert "1 submissions were graded before" in seen
-    with (tmp_path / "o" / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
+    folder = tmp_path / "o" / NAME
+    with (folder / "grades.csv").open(encoding="utf-8-sig", newline="") as file:
         rows = {r["student"]: r for r in csv.DictReader(file)}
     assert rows["ada"]["cnn"] == "0"
     assert rows["bob"]["total"] == ""
-    assert {p.name for p in (tmp_path / "o" / "feedback").iterdir()} == {"ada.html", "bob.html"}
+    assert {p.name for p in (folder / "feedback").iterdir()} == {"ada.html", "bob.html"}
 
 
 def test_lines_that_are_no_events_are_flagged(grading):
@@ -324,16 +335,31 @@ def test_lines_that_are_no_events_are_flagged(grading):
     assert "2 lines" in reason
 
 
-def test_an_outdated_release_is_not_graded_with(release_root, tmp_path, capsys):
-    """Points in grading.yml and in the release's tests would differ."""
+def edited(release_root, tmp_path, old, new):
     root = tmp_path / "copy"
     shutil.copytree(release_root, root)
     path = root / "grading.yml"
-    path.write_text(path.read_text().replace("logits: {points: 1}", "logits: {points: 3}", 1))
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new, 1))
+    return root
+
+
+def test_an_outdated_release_is_not_graded_with(release_root, tmp_path, capsys):
+    """Other images would be shown to the network than grading.yml says."""
+    root = edited(release_root, tmp_path, "batches: [1, 2, 7]", "batches: [1, 2, 5]")
     assert cli.main(["--root", str(root), "grade", NAME, str(root), "--out", str(root / "o")]) == 2
     error = capsys.readouterr().err
     assert "outdated" in error
     assert "autograder build cnn_vs_fnn" in error
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [("logits: {points: 1", "logits: {points: 3"), ("largest: 25000", "largest: 30000")],
+)
+def test_points_and_thresholds_do_not_make_a_release_outdated(release_root, tmp_path, old, new):
+    root = edited(release_root, tmp_path, old, new)
+    assert release.changed_since_build(NAME, config.load(root / "grading.yml"), root) == []
 
 
 @pytest.mark.parametrize(

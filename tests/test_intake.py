@@ -3,54 +3,16 @@ import io
 import json
 import os
 import stat
+import subprocess
 import zipfile
 
 import nbformat
 import pytest
-from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from autograder.intake import EmptyInbox, InvalidNotebook, collect, read_notebook
-
-ANSWER = "net = 'größe'"
-
-
-def make_pristine():
-    def marked(new, source, name, role):
-        return new(source, id=name, metadata={"autograder": {"role": role, "question": "q1"}})
-
-    cells = [
-        marked(new_markdown_cell, "# Größe", "text", "text"),
-        marked(new_code_cell, "net = ...", "q1", "answer"),
-        marked(new_code_cell, 'grader.check("q1")', "q1-check", "check"),
-    ]
-    return new_notebook(cells=cells, metadata={"otter": {"assignment_name": "hw1"}})
-
-
-def make_raw(source=ANSWER):
-    notebook = make_pristine()
-    notebook.cells[1].source = source
-    return notebook
-
-
-def encode(notebook, encoding="utf-8"):
-    return json.dumps(notebook, ensure_ascii=False).encode(encoding, "surrogatepass")
-
-
-GOOD = encode(make_raw())
-
-
-def zipped(members, compression=zipfile.ZIP_DEFLATED):
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w", compression) as archive:
-        for name, data in members.items():
-            archive.writestr(name, data)
-    return buffer.getvalue()
-
-
-def put(path, data=GOOD):
-    path.parent.mkdir(parents=True, exist_ok=True)
-    path.write_bytes(data)
-    return path
+from autograder.intake import EmptyInbox, InboxError, collect
+from autograder.notebook import InvalidNotebook, read_notebook
+from tests.inboxes import ANSWER, GOOD, encode, make_pristine, make_raw, put, zipped
 
 
 def gather(inbox, max_mib=1):
@@ -193,6 +155,55 @@ def test_pipe_does_not_block(tmp_path):
     assert "not a regular file" in only(tmp_path).problem
 
 
+@pytest.mark.parametrize("link", ["ada", "ada/x"])
+def test_a_folder_that_became_a_link_after_it_was_found(tmp_path, link):
+    put(tmp_path / "secret" / "x" / "hw1.ipynb")
+    put(tmp_path / "inbox" / "ada" / "x" / "hw1.ipynb")
+    submissions = collect(tmp_path / "inbox", make_pristine(), 1)
+    (tmp_path / "inbox" / link).rename(tmp_path / "moved")
+    target = tmp_path / "secret" / link.removeprefix("ada").strip("/")
+    (tmp_path / "inbox" / link).symlink_to(target)
+    assert (tmp_path / "inbox" / "ada" / "x" / "hw1.ipynb").is_file()
+    assert "can't be opened" in next(submissions).problem
+
+
+def test_deeply_nested_folders(tmp_path):
+    """Deeper than Python's stack, and deeper than a path can be long."""
+    put(tmp_path / "bob" / "hw1.ipynb")
+    (tmp_path / "ada").mkdir()
+    at = os.open(tmp_path / "ada", os.O_RDONLY)
+    for _ in range(2100):
+        os.mkdir("d", dir_fd=at)
+        before, at = at, os.open("d", os.O_RDONLY, dir_fd=at)
+        os.close(before)
+    os.close(at)
+    try:
+        ada, bob = gather(tmp_path)
+    finally:  # Python's own ways to remove a tree use recursion
+        subprocess.run(["rm", "-rf", tmp_path / "ada"], check=True)
+    assert "no notebook" in ada.problem
+    assert bob.problem is None
+
+
+def test_thousands_of_files(tmp_path):
+    put(tmp_path / "ada" / "hw1.ipynb")
+    for number in range(3000):
+        (tmp_path / "ada" / f"{number}.ipynb").touch()
+    submission = only(tmp_path)
+    assert answer_of(submission) == ANSWER
+    assert "and 2995 more" in submission.notes[0]
+
+
+def test_inbox_that_cannot_be_opened(tmp_path, monkeypatch):
+    def refuse(path):
+        raise PermissionError(13, "Permission denied")
+
+    put(tmp_path / "ada.ipynb")
+    monkeypatch.setattr("os.scandir", refuse)
+    with pytest.raises(InboxError, match="Permission denied"):
+        collect(tmp_path, make_pristine(), 1)
+
+
 def test_name_that_is_not_unicode(tmp_path):
     path = os.fsdecode(os.fsencode(tmp_path) + b"/ad\xe9.ipynb")
     with open(path, "wb") as file:
@@ -215,7 +226,7 @@ def test_one_broken_file_never_stops_the_batch(tmp_path):
 
 def test_an_unforeseen_error_becomes_a_problem(tmp_path, monkeypatch):
     put(tmp_path / "ada.ipynb")
-    monkeypatch.setattr("autograder.intake.restore", lambda *_: 1 / 0)
+    monkeypatch.setattr("autograder.intake.reading.restore", lambda *_: 1 / 0)
     assert "ZeroDivisionError" in only(tmp_path).problem
 
 
@@ -323,6 +334,18 @@ def test_zip_with_a_damaged_member(tmp_path):
     assert "broken" in zip_problem(tmp_path, data)
 
 
+def test_zip_with_two_files_of_one_name(tmp_path):
+    buffer = io.BytesIO(zipped({"hw1.ipynb": GOOD}))
+    with zipfile.ZipFile(buffer, "a") as archive, pytest.warns(match="Duplicate"):
+        archive.writestr("hw1.ipynb", encode(make_raw("net = 0")))
+    assert "two files of one name" in zip_problem(tmp_path, buffer.getvalue())
+
+
+def test_zip_with_very_many_files(tmp_path):
+    members = {f"{number}.txt": b"" for number in range(1025)}
+    assert "too many files" in zip_problem(tmp_path, zipped({"hw1.ipynb": GOOD, **members}))
+
+
 def test_zip_without_a_notebook(tmp_path):
     assert "no notebook" in zip_problem(tmp_path, zipped({"hw1.pdf": b"", "x.zip": b""}))
 
@@ -333,6 +356,11 @@ def test_zip_made_on_a_mac_or_on_windows(tmp_path):
     submission = only(tmp_path)
     assert answer_of(submission) == ANSWER
     assert submission.notes == ()
+
+
+def test_zip_with_a_dot_before_each_name(tmp_path):
+    put(tmp_path / "ada.zip", zipped({"./hw1.ipynb": GOOD, "./.hidden/x.ipynb": b""}))
+    assert answer_of(only(tmp_path)) == ANSWER
 
 
 def test_nothing_is_written(tmp_path):

@@ -1,19 +1,21 @@
 """Notebooks of our own making run through the worker; the checks package is a small stand-in."""
 
+import atexit
+import functools
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from autograder import sandbox
-from autograder.sandbox import Bounds, Outcome
+from autograder.sandbox import Bounds, Outcome, Pool
 from autograder.sandbox.start import WORKER
 from autograder.worker.outputs import Outputs
 
 BOUNDS = Bounds(
-    cell_s=20, notebook_s=90, memory_mib=4000, file_mib=64, processes=20, output_kib=64, grace_s=1
-)
+    cell_s=20, notebook_s=90, memory_mib=4000, file_mib=64, disk_mib=256, files=2000,
+    open_files=1024, processes=20, output_kib=64, grace_s=1,
+)  # fmt: skip
 CORE = """
 _sink = None
 def set_sink(sink):
@@ -74,8 +76,17 @@ def make_job(
     return folder
 
 
+@functools.cache
+def pool_of(bounds: Bounds) -> Pool:
+    """A pool that all tests share; its servers end with this process."""
+    pool = Pool(bounds, 1, {})
+    assert pool.confined, pool.guarantee
+    atexit.register(pool.close)
+    return pool
+
+
 def run_job(job: Path, bounds: Bounds = BOUNDS) -> Outcome:
-    return sandbox.run(job, bounds, lambda event: None, {})
+    return pool_of(bounds).run(job, lambda event: None)
 
 
 def kinds(outcome: Outcome, *names: str) -> list[dict[str, Any]]:
@@ -339,8 +350,8 @@ def test_an_import_finds_the_students_module_and_not_one_of_ours(tmp_path):
     (job / "work" / "shell.py").write_text("mine = 1")
     mine, taken, package, path = values(run_job(job))["q.value"]
     assert (mine, taken) == (1, ["shell"])
-    assert package == str(job / "autograder" / "__init__.py")
-    assert (path[0], path[-1]) == (str(job), str(job / "work"))
+    assert package == "/job/autograder/__init__.py"
+    assert (path[0], path[-1]) == ("/job", "/job/work")
     assert not {str(WORKER.parent), str(WORKER.parents[1])} & set(path)
 
 

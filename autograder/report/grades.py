@@ -12,13 +12,16 @@ def write_grades(path: Path, assignment: Assignment, attempts: Iterable[Attempt]
     """Write the table in UTF-8 with a byte order mark, which spreadsheets need to see unicode.
 
     A question that could not be graded, or waits for a person, is an empty cell, never 0; `total`
-    is the sum of the automatic questions, and empty when one of them could not be graded.
+    is the sum of the automatic questions, and empty when one of them could not be graded. The old
+    table stays until the new one is complete.
     """
     header = ["student", *assignment.questions, "total", "possible", "status", "note", "file"]
-    with path.open("w", newline="", encoding="utf-8-sig") as file:
+    part = path.with_suffix(".part")
+    with part.open("w", newline="", encoding="utf-8-sig") as file:
         writer = csv.writer(file)
         writer.writerow(header)
         writer.writerows(_row(assignment, attempt) for attempt in attempts)
+    part.replace(path)
 
 
 def _row(assignment: Assignment, attempt: Attempt) -> Iterator[str]:

@@ -8,12 +8,15 @@ Ended = Literal["finished", "died", "cell_limit", "notebook_limit", "infrastruct
 
 @dataclass(frozen=True)
 class Bounds:
-    """What one job may use: seconds, MiB, KiB of log, number of processes."""
+    """What one job may use: seconds, MiB, KiB of log, numbers of processes and files."""
 
     cell_s: float
     notebook_s: float
     memory_mib: int
     file_mib: int
+    disk_mib: int
+    files: int
+    open_files: int
     processes: int
     output_kib: int
     grace_s: float

@@ -1,44 +1,42 @@
-"""The process tree of a job: measured, signalled, ended."""
+"""The process tree of a job: measured, interrupted, ended."""
 
 import contextlib
 import os
 import signal
-import subprocess
 import time
 from collections.abc import Callable
 
 import psutil
 
 from autograder.sandbox.bounds import Bounds, Stop
+from autograder.sandbox.client import Client
+
+PATIENCE_S = 5.0  # for the supervisors to end the job
 
 
 class Tree:
-    """The supervisor process and all that descends from it."""
+    """A job's supervisors and all that descends from them: what is below the server."""
 
-    def __init__(self, process: "subprocess.Popen[bytes]", bounds: Bounds) -> None:
-        """Nobody else may wait for the process from now on."""
-        self._process, self._bounds = process, bounds
+    def __init__(self, client: Client, bounds: Bounds) -> None:
+        """The job has been given to the server, or will be."""
+        self._client, self._bounds = client, bounds
         self._seen: set[psutil.Process] = set()
-        self._code: int | None = None
+        self.code: int | None = None  # exit status, None while it runs
         self.cpu_s = self.peak_mib = 0.0
 
-    def poll(self) -> int | None:
-        """Exit status, or None while it runs; `cpu_s` then counts all descendants."""
-        if self._code is None:
-            pid, status, usage = os.wait4(self._process.pid, os.WNOHANG)
-            if pid:
-                self._code = self._process.returncode = os.waitstatus_to_exitcode(status)
-                self.cpu_s = usage.ru_utime + usage.ru_stime
-        return self._code
+    def receive(self, wait_s: float = 0.0) -> None:
+        """Take the server's message that the job has ended, if it comes in time."""
+        if message := self._client.receive(wait_s):
+            self.code, self.cpu_s = message["code"], message["cpu_s"]
+            self.peak_mib = max(self.peak_mib, message["peak_mib"])
 
-    def send(self, number: signal.Signals) -> None:
-        """Signal the supervisor, which is still ours to name until `poll` has reaped it."""
-        if self._code is None:
-            os.kill(self._process.pid, number)
+    def interrupt(self) -> None:
+        """Interrupt what runs."""
+        self._client.command("interrupt")
 
     def look(self, where: str) -> None:
         """Measure memory and count processes. Raises Stop over the bounds."""
-        members = self._members()
+        members = self._members()[self._client.supervisors :]
         mib = _mib(members, lambda p: p.memory_info().rss)
         most = self._bounds.memory_mib
         if mib > most:  # forks count shared pages again and again: look closely
@@ -46,39 +44,39 @@ class Tree:
         self.peak_mib = max(self.peak_mib, mib)
         if mib > most:
             raise Stop("died", f"used more than {most} MiB of memory{where}")
-        if len(members) > self._bounds.processes + 1:  # the supervisor is ours
+        if len(members) > self._bounds.processes:
             raise Stop("died", f"ran more than {self._bounds.processes} processes{where}")
 
     def end(self) -> None:
         """End everything and wait for it.
 
-        The supervisor does it properly, as orphans come to it. If it is dead or stopped, all that
-        was seen below it and all of its session are killed from here.
+        The supervisors do it properly. If they don't, and where a job isn't confined, all that was
+        seen below the server and all of its session are killed from here.
         """
-        self.send(signal.SIGTERM)
-        patience = time.monotonic() + 2
-        while self.poll() is None and time.monotonic() < patience:
-            time.sleep(0.005)
-        while (rest := self._rest()) or self.poll() is None:
+        if self.code is None:
+            self._client.command("end")
+        patience = time.monotonic() + PATIENCE_S
+        while self.code is None and (left := patience - time.monotonic()) > 0:
+            self.receive(left)
+        if self.code is not None and not self._client.single_use:
+            return
+        self._members()
+        self._client.close()
+        if self.code is None:
+            self.code = -signal.SIGKILL
+        while rest := [p for p in self._seen | _session(self._client.pid) if _alive(p)]:
             for process in rest:
                 with contextlib.suppress(psutil.Error):
                     process.kill()
             time.sleep(0.005)
 
     def _members(self) -> list[psutil.Process]:
+        """Supervisors first, as psutil walks down from the server."""
         members: list[psutil.Process] = []
         with contextlib.suppress(psutil.Error):
-            top = psutil.Process(self._process.pid)
-            members = [top, *top.children(recursive=True)]
+            members = psutil.Process(self._client.pid).children(recursive=True)
         self._seen = {p for p in self._seen if p.is_running()} | set(members)
         return members
-
-    def _rest(self) -> list[psutil.Process]:
-        """What still lives of the tree and of the supervisor's session."""
-        if self._code is None:
-            self._members()
-        session = _session(self._process.pid)
-        return [p for p in self._seen | session if _alive(p)]
 
 
 def _session(leader: int) -> set[psutil.Process]:
@@ -105,5 +103,8 @@ def _mib(processes: list[psutil.Process], measure: Callable[[psutil.Process], in
 
 
 def _own_memory(process: psutil.Process) -> int:
-    full = process.memory_full_info()
+    try:
+        full = process.memory_full_info()
+    except psutil.AccessDenied:  # a process may forbid it
+        return int(process.memory_info().rss)
     return int(getattr(full, "pss", full.uss))

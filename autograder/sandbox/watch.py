@@ -1,19 +1,17 @@
 """One job from its start to its end."""
 
 import contextlib
-import os
-import selectors
-import signal
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO
 
 from autograder.sandbox.bounds import Bounds, Ended, Stop
+from autograder.sandbox.client import Client
 from autograder.sandbox.progress import Progress
 from autograder.sandbox.protocol import Event, lines
-from autograder.sandbox.start import start
+from autograder.sandbox.readers import Readers
 from autograder.sandbox.tree import Tree
 
 LOG = "worker.log"
@@ -36,43 +34,27 @@ class Outcome:
     refused: int
 
 
-def run(
-    job: Path, bounds: Bounds, on_event: Callable[[Event], None], env: Mapping[str, str]
-) -> Outcome:
-    """Run the worker on a job folder (see worker/__main__.py) until it ends or has to.
-
-    Safe from several threads. What `on_event` raises, and KeyboardInterrupt, end the job first and
-    are raised then. Keep the job's path below some 60 characters: sockets that PyTorch's data
-    loaders open in its tmp folder can't have a long name.
-
-    Args:
-        job: the job folder. Files that cells may read by a relative path go to its work folder
-            beforehand. home, tmp, work, worker.log and executed.ipynb appear in it; all that is
-            in it afterwards may be the student's doing, links and pipes included.
-        bounds: the limits; `cell_s` and `output_kib` have to be those in job.json.
-        on_event: called with each event as it comes, in this thread.
-        env: variables that the worker gets beside the built ones.
-    """
+def run(client: Client, job: Path, bounds: Bounds, on_event: Callable[[Event], None]) -> Outcome:
+    """Let a server run the job until it ends or has to; see `Pool.run`."""
     started = time.monotonic()
-    job = job.resolve()
     for name in ("home", "tmp", "work"):
         (job / name).mkdir(exist_ok=True)
-    progress = Progress(bounds, on_event, started)
+    progress, tree = Progress(bounds, on_event, started), Tree(client, bounds)
     with contextlib.ExitStack() as stack:
         log = stack.enter_context((job / LOG).open("wb"))
-        selector = stack.enter_context(selectors.DefaultSelector())
-        process, (events, output) = start(job, bounds, env)
-        tree = Tree(process, bounds)
+        readers = Readers(client.control.fileno())
+        stack.callback(readers.close)
         stack.callback(tree.end)
-        _read_with(selector, stack.enter_context(events), lines(progress.take))
-        _read_with(selector, stack.enter_context(output), _capped(log, bounds.output_kib))
+        with readers.pipe(lines(progress.take)) as events, \
+             readers.pipe(_capped(log, bounds.output_kib)) as output:  # fmt: skip
+            client.run(job, events, output)
         try:
-            ended, reason = _follow(selector, tree, progress)
+            ended, reason = _follow(readers, tree, progress)
         except Stop as stop:
             ended, reason = stop.ended, stop.reason
             tree.end()
             with contextlib.suppress(Stop):
-                while _read_ready(selector, 0):  # what it wrote last
+                while readers.read(0):  # what it wrote last
                     pass
     if ended == "infrastructure":
         reason = f"{reason}\n{_tail(job / LOG)}".strip()
@@ -80,44 +62,23 @@ def run(
     return Outcome(ended, reason, progress.events, *used, progress.refused)
 
 
-def _follow(selector: selectors.BaseSelector, tree: Tree, progress: Progress) -> tuple[Ended, str]:
+def _follow(readers: Readers, tree: Tree, progress: Progress) -> tuple[Ended, str]:
     """Read until the worker has ended by itself. Raises Stop when it has to be ended."""
     next_look = 0.0
     while True:
-        code = tree.poll()  # before reading, so that what it wrote last is read
-        read = _read_ready(selector, LOOK_S / 4 if code is None else 0)
+        tree.receive()
+        code = tree.code  # before reading, so that what it wrote last is read
+        read = readers.read(LOOK_S / 4 if code is None else 0)
         if code is not None:
             if not read:
                 return progress.verdict(code)
             continue
         now = time.monotonic()
         if progress.interrupt_due(now):
-            tree.send(signal.SIGINT)
+            tree.interrupt()
         if now >= next_look:
             tree.look(progress.where)
             next_look = now + LOOK_S
-
-
-def _read_with(
-    selector: selectors.BaseSelector, pipe: IO[bytes], reader: Callable[[bytes], None]
-) -> None:
-    os.set_blocking(pipe.fileno(), False)
-    selector.register(pipe, selectors.EVENT_READ, reader)
-
-
-def _read_ready(selector: selectors.BaseSelector, timeout_s: float) -> bool:
-    """Read once from each pipe that has something; False if none had."""
-    if not selector.get_map():
-        time.sleep(min(timeout_s, 0.01))
-        return False
-    ready = selector.select(timeout_s)
-    for key, _ in ready:
-        data = os.read(key.fd, 1 << 16)
-        if data:
-            key.data(data)
-        else:
-            selector.unregister(key.fileobj)
-    return bool(ready)
 
 
 def _capped(output: IO[bytes], limit_kib: int) -> Callable[[bytes], None]:

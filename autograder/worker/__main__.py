@@ -1,12 +1,12 @@
-"""Runs one notebook and its Otter tests, and streams what happens. A script, never imported.
+"""Runs notebooks and their Otter tests, and streams what happens. A script, never imported.
 
-    python -P worker/__main__.py JOB EVENT_FD FILE_MIB TASKS
+    python -P worker/__main__.py CONTROL_FD SETTINGS
 
-JOB holds notebook.ipynb (restored), tests/<question>.py, the package `autograder` as the student
-had it, hidden data sets and job.json: {"seed": int, "output_kib": int, "cell_s": float}. FILE_MIB
-bounds each file that is written, TASKS the threads and processes of this user (0: no bound). Cells
-run in JOB/work. The notebook as executed is JOB/executed.ipynb. Exit status: the worker's own, or
-128 + n when signal n ended it. Events are lines of ASCII JSON on EVENT_FD, as listed in
+CONTROL_FD is a socket with the protocol of `server`, SETTINGS its Settings as JSON. A job is a
+folder that holds notebook.ipynb (restored), tests/<question>.py, the package `autograder` as the
+student had it, hidden data sets and job.json: {"seed": int, "output_kib": int, "cell_s": float}.
+Cells run in its folder work. The notebook as executed is executed.ipynb. Exit status: the
+worker's own, or 128 + n when signal n ended it. Events are lines of ASCII JSON, as listed in
 autograder.sandbox.
 """
 
@@ -25,4 +25,4 @@ if __name__ == "__main__":
     package = types.ModuleType(PACKAGE)
     package.__path__ = [str(Path(__file__).resolve().parent)]
     sys.modules[PACKAGE] = package
-    importlib.import_module(f"{PACKAGE}.supervisor").main(sys.argv[1:])
+    importlib.import_module(f"{PACKAGE}.server").main(sys.argv[1:])

@@ -117,10 +117,8 @@ class Run:
             linecache.cache[name] = (len(source), None, body, name)
 
     def _save(self) -> None:
-        part = self._executed.with_suffix(".part")
         with contextlib.suppress(OSError):  # a full disk costs the copy, not the grade
-            part.write_text(json.dumps(self._notebook), "ascii")
-            part.replace(self._executed)
+            self._executed.write_text(json.dumps(self._notebook), "ascii")  # it can't be replaced
 
     def _end_if_forked(self) -> None:
         if self._events.forked():

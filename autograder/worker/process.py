@@ -7,6 +7,7 @@ import os
 import random
 import signal
 import sys
+import tempfile
 import traceback
 from collections.abc import Set
 from pathlib import Path
@@ -38,7 +39,8 @@ def work(job: Path, descriptor: int, blocked: Set[signal.Signals]) -> NoReturn:
 
 def prepare_process(job: Path) -> None:
     """Everything that is set once, before anything of the student's is read."""
-    os.environ["MPLBACKEND"] = "module://matplotlib_inline.backend_inline"  # Agg, shown as outputs
+    os.environ.update(own_folders(job))
+    tempfile.tempdir = None  # forget the one of before
     os.environ["PYTHONBREAKPOINT"] = "0"  # breakpoint() does nothing
     sys.argv = [""]
     builtins.input = no_input
@@ -46,6 +48,13 @@ def prepare_process(job: Path) -> None:
     sys.meta_path.append(Colab())
     # JOB first and its work folder last: a student's torch.py hides nothing
     sys.path[:] = [str(job), *filter(None, sys.path), str(job / "work")]
+
+
+def own_folders(job: Path) -> dict[str, str]:
+    """Environment variables that name the job's own folders."""
+    home = job / "home"
+    named = {"HOME": home, "IPYTHONDIR": home / "ipython", "MPLCONFIGDIR": home / "matplotlib"}
+    return {name: str(path) for name, path in {**named, "TMPDIR": job / "tmp"}.items()}
 
 
 def seed_everything(seed: int) -> None:
@@ -57,3 +66,5 @@ def seed_everything(seed: int) -> None:
     np.random.seed(seed % 2**32)
     torch.manual_seed(seed)
     torch.set_num_threads(1)
+    if fraction := os.environ.get("AUTOGRADER_GPU_MEMORY_FRACTION"):
+        torch.cuda.set_per_process_memory_fraction(float(fraction))

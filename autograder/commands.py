@@ -1,0 +1,182 @@
+"""The commands `grade` and `rejudge`: what they print, write and return."""
+
+import argparse
+import contextlib
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NoReturn
+
+from rich.console import Console
+
+from autograder import release
+from autograder.config import Config, ConfigError
+from autograder.grade import (
+    Batch,
+    Crew,
+    Executed,
+    Rejudged,
+    Release,
+    ReleaseMissing,
+    Waiting,
+    environments,
+    file_stem,
+    rejudge,
+)
+from autograder.gradebook import Gradebook, GradebookError, Terms
+from autograder.identity import judging_identity
+from autograder.intake import Roster, find, listing, read
+from autograder.judge import validate
+from autograder.report.feedback import write_feedback
+from autograder.report.grades import write_grades
+from autograder.report.progress import watched
+from autograder.report.summary import needs_a_person, print_changes, print_summary, print_table
+
+GRADEBOOK = "gradebook.sqlite"
+GO_ON = "What was graded is kept. To go on, give the same command, but not --regrade."
+
+
+def grade(options: argparse.Namespace, config: Config) -> int:
+    """Grade an inbox, or only list it; the exit status."""
+    config.assignment(options.name)
+    built = Release.load(options.name, options.root)
+    roster = Roster.load(options.roster) if options.roster else None
+    if options.dry_run:
+        return _dry_run(options.inbox, built, config, roster)
+    config = _chosen(options, config)
+    inbox = find(options.inbox, built.name, roster)
+    if words := release.changed_since_build(options.name, config, options.root):
+        raise ReleaseMissing(
+            f"The release is outdated, {words[0]}. Run: autograder build {built.name}"
+        )
+    with contextlib.closing(Batch(built, config, options.out)) as batch:
+        new, done = batch.pending(inbox, options.only, regrade=options.regrade)
+        _lines(f"The inbox looks like {inbox.layout}.", *listing.rest(inbox))
+        if batch.rejudged:
+            _print_rejudged(batch.rejudged, built.name)
+        if done:
+            _lines(f"{done} submissions were graded before with this release, {len(new)} are left.")
+        if new:
+            _run(batch, new, options)
+        status = _report(batch.gradebook, batch.terms, config, options.out)
+    if batch.stopped:
+        _lines(f"Stopped. {GO_ON}")
+    return 1 if batch.stopped else status
+
+
+def rejudge_all(options: argparse.Namespace, config: Config) -> int:
+    """Judge all stored evidence of a folder again; the exit status."""
+    path = options.out / GRADEBOOK
+    if not path.is_file():
+        raise GradebookError(f"{options.out} holds no {GRADEBOOK}. Give the DIR of `grade --out`.")
+    status = 0
+    with contextlib.closing(Gradebook(path)) as gradebook:
+        for known in gradebook.terms():
+            if known.assignment not in config.assignments:
+                _lines(f"{known.assignment}: left as it is, grading.yml has no such assignment.")
+                continue
+            assignment = config.assignment(known.assignment)
+            validate(assignment)
+            terms = Terms(known.assignment, known.version, judging_identity(assignment))
+            _print_rejudged(rejudge(gradebook, terms, assignment), terms.assignment)
+            status = max(status, _report(gradebook, terms, config, options.out))
+    return status
+
+
+def _dry_run(inbox: Path, built: Release, config: Config, roster: Roster | None) -> int:
+    held = find(inbox, built.name, roster)
+    _lines(f"The inbox looks like {held.layout}.")
+    refused = 0
+    for found in held.found:
+        one = read(found, built.pristine, config.limits.submission_mib)
+        refused += one.problem is not None
+        _lines(*listing.about(one))
+    _lines(*listing.rest(held))
+    _lines(f"{len(held.found) - refused} would be graded, {refused} not. Nothing was run.")
+    return 1 if refused else 0
+
+
+def _chosen(options: argparse.Namespace, config: Config) -> Config:
+    """The settings with the options in their place; refuses those that can't be."""
+    if options.out is None:
+        raise ConfigError("--out: give a folder for gradebook and grades.csv, or use --dry-run.")
+    if options.workers is not None and options.workers < 1:
+        raise ConfigError("--workers: at least 1.")
+    workers = options.workers or config.workers or os.cpu_count() or 1
+    config = config.model_copy(
+        update={"device": options.device or config.device, "workers": workers}
+    )
+    slots = environments(config, workers)
+    device = "CPU" if slots[0]["AUTOGRADER_DEVICE"] == "cpu" else "GPU"
+    _lines(f"Device: {device} (asked for: {config.device}), {len(slots)} side by side.")
+    return config
+
+
+def _run(batch: Batch, new: list[Waiting], options: argparse.Namespace) -> None:
+    require = options.require_sandbox
+    with contextlib.closing(Crew(batch.config, batch.config.workers, require=require)) as crew:
+        _lines(crew.guarantee)
+        with _interruptible(batch):
+            for _ in watched(batch.run(new, crew), len(new)):
+                pass
+
+
+@contextlib.contextmanager
+def _interruptible(batch: Batch) -> Iterator[None]:
+    """The first Ctrl-C lets finish what runs; a second one, or a request to end, ends it."""
+
+    def end(*_: object) -> NoReturn:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # ending takes a moment, and must be complete
+        raise KeyboardInterrupt
+
+    def finish(*_: object) -> None:
+        if batch.stopped:
+            end()
+        batch.stop()
+        # print may be at work right now, and can't be entered twice
+        os.write(2, b"\nWaiting for what runs. Ctrl-C again ends it at once.\n")
+
+    before = {s: signal.getsignal(s) for s in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)}
+    for number in before:
+        signal.signal(number, finish if number == signal.SIGINT else end)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _print_rejudged(done: Rejudged, name: str) -> None:
+    _lines(f"{name}: {done.count} attempts judged again, nothing was run.")
+    if done.unknown:
+        _lines(f"Not in grading.yml any more, so not counted: {', '.join(done.unknown)}.")
+    changes = [(change.before, change.after, list(change.cases)) for change in done.changes]
+    print_changes(Console(), changes)
+
+
+def _report(gradebook: Gradebook, terms: Terms, config: Config, out: Path) -> int:
+    """Write grades and pages, print the table and what needs a person; the exit status."""
+    assignment, folder = config.assignment(terms.assignment), out / terms.assignment
+    attempts = list(gradebook.counting(terms))
+    waiting = gradebook.waiting(terms.assignment)
+    pages = folder / "feedback"
+    pages.mkdir(parents=True, exist_ok=True)
+    executed = Executed(folder / "executed", config.limits.file_mib)
+    write_grades(folder / "grades.csv", assignment, attempts)
+    for attempt in attempts:
+        write_feedback(pages / f"{file_stem(attempt.student)}.html", assignment, attempt)
+        executed.publish(attempt)
+    console = Console()
+    print_table(console, terms.assignment, assignment, attempts)
+    print_summary(console, assignment, attempts, waiting)
+    _lines(f"grades:    {folder / 'grades.csv'}", f"feedback:  {pages}",
+           f"notebooks: {executed.folder}", f"gradebook: {out / GRADEBOOK}")  # fmt: skip
+    status = 1 if waiting or any(needs_a_person(a) for a in attempts) else 0
+    _lines(f"Exit status {status}: {'some are not graded' if status else 'all are graded'}.")
+    return status
+
+
+def _lines(*lines: str) -> None:
+    for line in lines:
+        print(line, flush=True)

@@ -1,0 +1,67 @@
+"""A built release, as far as grading needs it."""
+
+import io
+import zipfile
+from dataclasses import dataclass
+from pathlib import Path, PurePosixPath
+
+import nbformat
+from nbformat import NotebookNode
+
+from autograder.identity import LABELS, run_identity
+
+
+class ReleaseMissing(RuntimeError):
+    """The assignment's release has not been built, or not since something that runs changed."""
+
+
+@dataclass(frozen=True)
+class Release:
+    """What grading needs of a built assignment.
+
+    Attributes:
+        content: the zip, read once, so that a rebuild meanwhile changes nothing.
+        version: the same for two releases whose runs give the same evidence; see `identity`.
+    """
+
+    name: str
+    zip: Path
+    content: bytes
+    pristine: NotebookNode
+    version: str
+
+    @classmethod
+    def load(cls, name: str, root: Path) -> "Release":
+        """Read dist/<name>/.
+
+        Raises:
+            ReleaseMissing: it is not there.
+        """
+        folder = root / "dist" / name
+        archive = folder / "autograder" / f"{name}-autograder.zip"
+        notebook = folder / "student" / f"{name}.ipynb"
+        if not archive.is_file() or not notebook.is_file():
+            raise ReleaseMissing(f"{folder} holds no release. Run: autograder build {name}")
+        content = archive.read_bytes()
+        pristine = nbformat.read(notebook, as_version=4)
+        return cls(name, archive, content, pristine, run_identity(pristine, _files(content)))
+
+    def unpack(self, job: Path) -> None:
+        """Put tests and support files into `job`, the hidden labels excepted."""
+        for name, content in _files(self.content):
+            if not name.endswith(LABELS):
+                target = job / name
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(content)
+
+
+def _files(content: bytes) -> list[tuple[str, bytes]]:
+    """The files of a release's zip that a run has beside it, under their names there."""
+    found = []
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        for name in archive.namelist():
+            top, *rest = PurePosixPath(name).parts
+            if top in ("files", "tests") and not name.endswith("/"):
+                place = rest if top == "files" else [top, *rest]
+                found.append((str(PurePosixPath(*place)), archive.read(name)))
+    return found

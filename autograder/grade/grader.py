@@ -1,0 +1,131 @@
+"""One submission: its job folder, its run, and the attempt that comes of it."""
+
+import errno
+import json
+import tempfile
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import nbformat
+from nbformat import NotebookNode
+
+from autograder import sandbox
+from autograder.config import Config
+from autograder.grade.built import Release
+from autograder.grade.executed import Executed
+from autograder.gradebook import Attempt
+from autograder.identity import asked, content_of
+from autograder.intake import Submission
+from autograder.judge import AttemptStatus, Run, judge, status_of
+from autograder.notebook import printable
+
+NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
+
+
+class Grader:
+    """Turns submissions into attempts; safe from several threads."""
+
+    def __init__(self, release: Release, config: Config, executed: Executed) -> None:
+        """`executed` keeps the notebooks as executed."""
+        self.release, self.config, self._executed = release, config, executed
+        self.assignment = config.assignment(release.name)
+        self.version = f"{release.version}-{self.assignment.seed}"
+        self._asked = asked(self.assignment)
+
+    def run(self, submission: Submission, scratch: Path, pool: sandbox.Pool) -> Attempt:
+        """Run a submission that can be read.
+
+        Args:
+            submission: from the inbox, with a notebook.
+            scratch: the folder for its job folder.
+            pool: runs it.
+
+        Raises:
+            OSError: there is no room, here or in the folder of results; nobody can be graded now.
+        """
+        assert submission.notebook is not None
+        try:
+            return self._run(submission, submission.notebook, scratch, pool)
+        except Exception as error:  # ours: no more processes and the like; the batch goes on
+            if isinstance(error, OSError) and error.errno in NO_ROOM:
+                raise
+            reason = f"The grader failed, run it again: {type(error).__name__}: {error}"
+            return self._attempt(submission, "infrastructure", reason)
+
+    def invalid(self, submission: Submission) -> Attempt:
+        """The attempt of a submission that can't be read."""
+        return self._attempt(submission, "invalid", submission.problem or "")
+
+    def shared(self, submission: Submission, twin: Attempt) -> Attempt:
+        """The attempt of a submission whose code has been run already, for another student."""
+        self._executed.share(twin, submission)
+        more = {"results": twin.results, "run": twin.run, "content": twin.content}
+        return self._attempt(submission, twin.status, twin.reason, **more)
+
+    def _run(
+        self, submission: Submission, notebook: NotebookNode, scratch: Path, pool: sandbox.Pool
+    ) -> Attempt:
+        with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as temporary:
+            job = Path(temporary)
+            self.release.unpack(job)
+            nbformat.write(notebook, job / "notebook.ipynb")
+            limits = self.config.limits
+            settings = {"seed": self.assignment.seed, "output_kib": limits.output_kib,
+                        "cell_s": limits.cell_s}  # fmt: skip
+            (job / "job.json").write_text(json.dumps(settings), encoding="utf-8")
+            outcome = pool.run(job, lambda _: None)
+            self._executed.keep(job / "executed.ipynb", submission)
+        run = run_of(outcome, self._asked)
+        results = tuple(judge(self.assignment, run))
+        status, reason = status_of(results, run)
+        return self._attempt(
+            submission, status, reason, results=results, run=run, content=content_of(notebook),
+            wall_s=outcome.wall_s, cpu_s=outcome.cpu_s, peak_mib=outcome.peak_mib,
+        )  # fmt: skip
+
+    def _attempt(
+        self, submission: Submission, status: AttemptStatus, reason: str, **more: Any
+    ) -> Attempt:
+        return Attempt(
+            assignment=self.release.name,
+            version=self.version,
+            student=submission.student,
+            sha256=submission.sha256,
+            source=printable(str(submission.source)),
+            status=status,
+            reason=reason,
+            notes=submission.notes,
+            name=submission.name,
+            number=submission.attempt,
+            submitted=submission.submitted.isoformat() if submission.submitted else None,
+            **{"results": (), **more},
+        )
+
+
+def run_of(outcome: sandbox.Outcome, asked: Mapping[str, str] | None = None) -> Run:
+    """What judging needs of a run's events; `asked` as in `identity.asked`."""
+    records, errors, stops, outage, stopped = [], {}, {}, "", ""
+    owners: Mapping[int, Any] = {
+        e["index"]: e.get("question") for e in outcome.events if e.get("event") == "cell"
+    }
+    for event in outcome.events:
+        kind, question = event.get("event"), event.get("question")
+        if kind == "evidence":
+            records.append({k: event.get(k) for k in ("question", "case", "check", "evidence")})
+        elif kind == "cell_done" and event.get("error"):
+            if owner := owners.get(event["index"]):
+                errors[owner] = _located(event)
+            outage = event["error"] if "DownloadFailed" in event["error"] else outage
+            if event["error"].startswith("stopped after"):
+                stopped = f"Cell {event['index']} ({owner or 'no question'}): {event['error']}"
+        elif kind == "question_done" and event.get("error") and question:
+            stops[question] = f"Its tests ended: {event['error']}"
+    ended = "" if outcome.ended == "finished" else outcome.reason
+    ours = outcome.ended == "infrastructure"
+    return Run(tuple(records), errors, stops, ended, ours, outage, stopped, outcome.refused, asked)
+
+
+def _located(event: Mapping[str, Any]) -> str:
+    line = event.get("line")
+    return f"{event['error']}" + (f" (line: {line})" if line else "")

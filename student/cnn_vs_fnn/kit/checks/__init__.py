@@ -4,22 +4,50 @@ from collections.abc import Mapping
 from typing import Any
 
 from autograder.checks import (
+    accuracy,
     arithmetic,
+    attention,
+    class_plot,
     core,
+    flow,
+    flow_plots,
+    functions,
     gradients,
     learning,
-    models,
+    outputs,
     parameters,
     plots,
+    readout,
+    recurrence,
+    sequences,
     structure,
 )
 from autograder.checks.core import Check, CheckFailed, CheckNotRun, Verdict
 
 __all__ = ["CHECKS", "Check", "CheckFailed", "CheckNotRun", "Verdict", "run"]
 
+MODULES = (
+    arithmetic,
+    functions,
+    outputs,
+    parameters,
+    structure,
+    sequences,
+    recurrence,
+    readout,
+    attention,
+    gradients,
+    learning,
+    accuracy,
+    plots,
+    class_plot,
+    flow,
+    flow_plots,
+)
+
 CHECKS: dict[str, Check] = {
     name: value
-    for module in (arithmetic, models, parameters, structure, gradients, learning, plots)
+    for module in MODULES
     for name, value in vars(module).items()
     if isinstance(value, Check)
 }

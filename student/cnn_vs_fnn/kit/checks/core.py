@@ -7,6 +7,7 @@ evidence from the sink and judges it again in its own process.
 """
 
 import contextlib
+import dataclasses
 import inspect
 import io
 import math
@@ -14,7 +15,7 @@ import random
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args, get_origin, get_type_hints
 
 import numpy as np
 import torch
@@ -151,9 +152,20 @@ def decide(check: Check, settings: Mapping[str, Any], evidence: Mapping[str, Any
         return Verdict(stop["kind"], stop["rationale"], stop["hint"])
     limits = {name: settings[name] for name in _keyword_only(check.judge)}
     try:
-        return check.judge(check.evidence(**evidence), **limits)
+        return check.judge(_restored(check.evidence, evidence), **limits)
     except Unavailable as missing:
         return Verdict("not_run", missing.rationale, missing.hint)
+
+
+def _restored(kind: Any, value: Any) -> Any:
+    """JSON values as the dataclass that they were, those inside of it included."""
+    if dataclasses.is_dataclass(kind):
+        fields = get_type_hints(kind)
+        assert isinstance(kind, type)
+        return kind(**{name: _restored(fields[name], part) for name, part in value.items()})
+    if get_origin(kind) is list:
+        return [_restored(get_args(kind)[0], part) for part in value]
+    return value
 
 
 @contextlib.contextmanager
@@ -197,15 +209,25 @@ def call(function: Any, *arguments: Any, name: str) -> Any:
         result = function(*arguments)
     except Exception as error:
         raise Stop(
-            f"{shown} raised {type(error).__name__}: {str(error)[:500]}",
+            f"{shown} raised {type(error).__name__}: {str(error)[:500].rstrip(' .')}.",
             "Run that call in a cell of your own and read the last line of its traceback.",
         ) from None
     if result is None or result is ...:
         raise NotAnswered(
             f"{shown} returned nothing.",
-            "Complete the function, and end it with a return statement.",
+            f"Complete the function, and end it with a return statement.{_about_none(function)}",
         )
     return result
+
+
+def _about_none(function: Any) -> str:
+    """A further hint for a function that reads .grad."""
+    if "grad" not in getattr(getattr(function, "__code__", None), "co_names", ()):
+        return ""
+    return (
+        " If there is one, what it returns is None: .grad stays None unless requires_grad_() was "
+        "called before the layer ran."
+    )
 
 
 def _brief(value: Any) -> str:

@@ -41,7 +41,8 @@ def _verdicts(test: Any) -> list[tuple[str, core.Verdict]]:
 def _headline(name: str, rows: list[tuple[str, core.Verdict]]) -> str:
     statuses = [v.status for _, v in rows]
     if all(s == "passed" for s in statuses):
-        return f"✓ {name}: all {len(rows)} visible checks passed."
+        all_of_them = f"all {len(rows)} visible checks" if len(rows) > 1 else "the visible check"
+        return f"✓ {name}: {all_of_them} passed."
     if all(s == "not_answered" for s in statuses):
         return f"○ {name}: {rows[0][1]}"
     return f"{name}: {statuses.count('passed')} of {len(rows)} visible checks passed."

@@ -1,16 +1,20 @@
-"""Does the gradient of the loss reach every parameter?
+"""Does the gradient of the loss reach every parameter? And gradients of any output, in words.
 
-Shapes: images (B, C, H, W), outputs (B, K).
+Shapes: images (B, C, H, W), sequences (B, T, D), outputs (B, K).
 """
 
+import contextlib
+import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
 import torch
-from torch import nn
+from torch import Tensor, nn
+from torch.autograd.graph import GradientEdge, get_gradient_edge
 
 from autograder.checks.core import Check, Stop, Verdict, number
-from autograder.checks.models import build, forward, nudged, parameters_of, pictures
+from autograder.checks.models import build, forward, nudged, parameters_of, samples
 
 
 @dataclass(frozen=True)
@@ -32,15 +36,18 @@ def measure_gradient_reach(
     So the largest of three gradients counts for each tensor.
     """
     module = build(model, name, input_shape)
-    images = pictures(input_shape, 32, seed)
+    inputs = samples(input_shape, 32, seed)
     starts = [nudged(module, seed + k) for k in range(3)]
     for start in starts:
-        output = forward(start, images, name)
+        output = forward(start, inputs, name)
         if output.shape != (32, outputs):
             raise Stop(
                 f"{name} gives shape {tuple(output.shape)} for 32 samples.", "Mend the shape first."
             )
-        _backward(nn.functional.cross_entropy(output, torch.arange(32) % outputs), name)
+        loss = nn.functional.cross_entropy(output, torch.arange(32) % outputs)
+        if loss.requires_grad:  # else nothing is reached, which is what will be told
+            with _in_words(name):
+                torch.autograd.backward(loss)
     trained = {n for n, p in parameters_of(module) if p.requires_grad}
     reached = {n: _norms(n, starts) for n in sorted(trained)}
     return Gradients(
@@ -61,16 +68,46 @@ def _norms(name: str, starts: list[nn.Module]) -> list[float | None]:
     return [number(g.double().norm()) for g in gradients if g is not None]
 
 
-def _backward(loss: torch.Tensor, name: str) -> None:
-    if not loss.requires_grad:
-        return  # nothing is reached, which is what will be told
+@contextlib.contextmanager
+def _in_words(name: str) -> Iterator[None]:
     try:
-        torch.autograd.backward(loss)
+        yield
     except Exception as error:
         raise Stop(
             f"The backward pass of {name} raised {type(error).__name__}: {str(error)[:500]}",
             "Write x = x + 1 in place of x += 1: a gradient may need what was overwritten.",
         ) from None
+
+
+def edge(tensor: Tensor) -> GradientEdge | None:
+    """Where a tensor stands in the graph now, whatever is written into it later."""
+    return get_gradient_edge(tensor) if tensor.requires_grad else None
+
+
+def pull(
+    output: Tensor, targets: list[Tensor], seed: int, name: str, at: GradientEdge | None = None
+) -> list[Tensor]:
+    """Gradients of a randomly weighted sum of `output` for each target, in double precision.
+
+    Taken at 1e20 times their size, so that what vanishes over many steps is not rounded to zero;
+    at their own size where that overflows. `at` is the output's place in the graph, if it has
+    been written into since.
+    """
+    start = at or edge(output)
+    if start is None:
+        return [torch.zeros(t.shape, dtype=torch.float64) for t in targets]
+    generator = torch.Generator().manual_seed(seed)
+    weights = torch.randn(output.shape, generator=generator, dtype=torch.float64)
+    for scale in (1e20, 1.0):
+        with _in_words(name):
+            found = torch.autograd.grad(
+                [start], targets, [(scale * weights).to(output.dtype)],
+                retain_graph=True, allow_unused=True, materialize_grads=True,
+            )  # fmt: skip
+        gradients = [g.double() / scale for g in found]
+        if all(g.isfinite().all() for g in gradients):
+            break
+    return gradients
 
 
 def judge_gradient_reach(seen: Gradients) -> Verdict:
@@ -82,9 +119,11 @@ def judge_gradient_reach(seen: Gradients) -> Verdict:
     if not seen.norms and not silent and not seen.frozen:
         return Verdict("failed", "There are no parameters.", "Create the layers in __init__.")
     faults = {
-        "no gradient reaches {}": (silent, "a layer is not used in forward, or the graph is cut by "
-                                   "detach(), .data, item(), numpy() or torch.no_grad()"),
-        "{} can't learn, requires_grad is off": (seen.frozen, "leave requires_grad as it is"),
+        "no gradient reaches {}": (silent, _why_silent(silent)),
+        "{} can't learn, requires_grad is off": (
+            seen.frozen,
+            "fixed numbers belong into register_buffer; everything else must be trainable",
+        ),
         "the gradient of {} is not finite": (
             [n for n, norm in seen.norms.items() if norm is None], "look for log(0) or 0/0"
         ),
@@ -97,6 +136,21 @@ def judge_gradient_reach(seen: Gradients) -> Verdict:
             f"Possible cause: {'; '.join(hint for _, hint in found)}.",
         )
     return Verdict("passed", f"The gradient reaches all {len(seen.norms)} parameter tensors.")
+
+
+def _why_silent(names: list[str]) -> str:
+    """The usual cause, by the names that torch gives the tensors of recurrent layers."""
+    if all("_reverse" in name for name in names):
+        return (
+            "at the last position the reversed direction has seen one step only: take h_n[-2] and "
+            "h_n[-1]"
+        )
+    if all(re.search(r"_[ih]h_l[1-9]", name) for name in names):
+        return "h_n[0] is the first layer; the top one is h_n[-1]"
+    return (
+        "a layer is not used in forward, or the graph is cut by detach(), .data, item(), numpy() "
+        "or torch.no_grad()"
+    )
 
 
 gradient_reach = Check(measure_gradient_reach, judge_gradient_reach)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from autograder.checks.core import Check, Verdict, call, number, verdict
-from autograder.checks.models import build, forward, parameters_of, pictures
+from autograder.checks.models import build, forward, parameters_of, samples
 
 
 def trainable(module: nn.Module) -> int:
@@ -52,10 +52,10 @@ class Count:
 def measure_parameter_budget(model: Any, *, name: str, input_shape: list[int], seed: int) -> Count:
     """Trainable values of a fresh model, by tensor name."""
     module = build(model, name, input_shape)
-    images = pictures(input_shape, 2, seed)
-    output = forward(module, images, name)
+    inputs = samples(input_shape, 2, seed)
+    output = forward(module, inputs, name)
     tensors = {n: p.numel() for n, p in parameters_of(module) if p.requires_grad}
-    return Count(tensors, unowned(module, output, images))
+    return Count(tensors, unowned(module, output, inputs))
 
 
 def judge_parameter_budget(seen: Count, *, smallest: int, largest: int) -> Verdict:
@@ -73,7 +73,7 @@ def judge_parameter_budget(seen: Count, *, smallest: int, largest: int) -> Verdi
     return verdict(
         smallest <= total <= largest,
         f"{total:,} trainable parameters (budget: {smallest:,} to {largest:,}).",
-        f"Largest tensors: {_largest(seen.tensors)}. Change channels or hidden units.",
+        f"Largest tensors: {_largest(seen.tensors)}. Change the width (channels, hidden units).",
     )
 
 
@@ -97,7 +97,7 @@ def measure_matched_parameters(
     counts = []
     for model, name in zip((first, second), names, strict=True):
         module = build(model, name, input_shape)
-        output = forward(module, pictures(input_shape, 2, seed), name)
+        output = forward(module, samples(input_shape, 2, seed), name)
         counts.append(trainable(module) + unowned(module, output))
     return Pair(*counts)
 

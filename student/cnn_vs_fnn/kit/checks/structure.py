@@ -1,6 +1,6 @@
 """What a network is made of, read from the operators that really run, not from class names.
 
-Shapes: images (B, C, H, W), convolution weights (O, C, kh, kw).
+Shapes: images (B, C, H, W), sequences (B, T, D), convolution weights (O, C, kh, kw).
 """
 
 from collections.abc import Callable
@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from autograder.checks.core import Check, Verdict, number, verdict
-from autograder.checks.models import build, forward, nudged, pictures
+from autograder.checks.models import build, forward, nudged, samples
 
 # Operators that multiply by weights.
 WEIGHTS = frozenset({"convolution", "addmm", "mm", "bmm", "baddbmm", "addbmm", "_trilinear"})
@@ -137,9 +137,9 @@ def measure_nonlinearity(model: Any, *, name: str, input_shape: list[int], seed:
     after the last layer doesn't help, so the results of the layers count, not the output.
     """
     module = nudged(build(model, name, input_shape), seed)
-    images, a, b = pictures(input_shape, 16, seed), seed + 1, seed + 2
+    inputs, a, b = samples(input_shape, 16, seed), seed + 1, seed + 2
     with torch.no_grad():
-        layers = [_layers(module, images, seeds, name) for seeds in ([a], [b], [a, b], [])]
+        layers = [_layers(module, inputs, seeds, name) for seeds in ([a], [b], [a, b], [])]
     deviations = [
         (fab - fa - fb + f0).abs().max() / (fa - f0).abs().max().clamp_min(1e-12)
         for fa, fb, fab, f0 in zip(*layers, strict=False)
@@ -150,7 +150,7 @@ def measure_nonlinearity(model: Any, *, name: str, input_shape: list[int], seed:
 
 def _layers(module: nn.Module, inputs: Tensor, seeds: list[int], name: str) -> list[Tensor]:
     mode = Averaging(seeds)
-    with mode:
+    with torch.backends.mkldnn.flags(enabled=False), mode:  # it would hide the steps of an RNN
         forward(module, inputs, name)
     return mode.results
 
@@ -163,8 +163,8 @@ def judge_nonlinearity(seen: Linearity, *, smallest: float) -> Verdict:
         seen.deviation >= smallest,
         f"Deviation from a linear map between the layers: {seen.deviation:.2g} "
         f"(at least {smallest:.2g}).",
-        "Without an activation between them, two linear layers or convolutions are one: put a ReLU "
-        "after each hidden layer, and use what it returns.",
+        "Without an activation between them, two linear layers or convolutions, or two steps of a "
+        "recurrence, are one: put a ReLU or tanh after each, and use what it returns.",
     )
 
 
@@ -182,7 +182,7 @@ def measure_convolution(
 ) -> Convolutions:
     """Geometry of the convolutions, and at how many places the first linear layer is used."""
     module = build(model, name, input_shape)
-    seen = _record(module, pictures(input_shape, SAMPLES, seed), name)
+    seen = _record(module, samples(input_shape, SAMPLES, seed), name)
     places = [rows // SAMPLES for rows in seen.rows if rows % SAMPLES == 0]
     return Convolutions(
         [c["kernel"] for c in seen.convolutions],
@@ -236,12 +236,12 @@ class Change:
 def measure_pixel_order(model: Any, *, name: str, input_shape: list[int], seed: int) -> Change:
     """Shuffle the pixels of smooth pictures, all in the same way, and compare the outputs."""
     module = nudged(build(model, name, input_shape), seed)
-    images = pictures(input_shape, 16, seed)
+    images = samples(input_shape, 16, seed)
     order = torch.randperm(images[0, 0].numel(), generator=torch.Generator().manual_seed(seed))
     shuffled = images.flatten(2)[:, :, order].reshape(images.shape)
     with torch.no_grad():
         plain, mixed = forward(module, images, name), forward(module, shuffled, name)
-        others = forward(module, pictures(input_shape, 16, seed + 1), name)
+        others = forward(module, samples(input_shape, 16, seed + 1), name)
     spread = (plain - others).abs().max().clamp_min(1e-12)
     return Change(number((plain - mixed).abs().max() / spread))
 

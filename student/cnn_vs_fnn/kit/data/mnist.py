@@ -1,27 +1,20 @@
-"""Handwritten digits: the embedded 4,000, full MNIST on request, and the hidden test set."""
+"""Handwritten digits: the embedded 4,000, and full MNIST on request."""
 
 import contextlib
 import socket
-import zipfile
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
 
-import numpy as np
-import numpy.typing as npt
 import torch
 from torch import Tensor
 
-_HERE = Path(__file__).resolve().parent
-_BESIDE_PACKAGE = _HERE.parents[1]  # the grading zip unpacks hidden sets here
+from autograder.data.files import Array, DataUnavailable, as_labels, embedded, one_line
+
 _SOURCES = ("embedded", "mnist")
 _TRAINING_IMAGES = 55_000  # of MNIST's 60,000: the course's own split
 _SILENCE_S = 30.0  # a server that says nothing for so long is taken as gone
-
-
-class DataUnavailable(RuntimeError):
-    """Data are not there, through no fault of whoever asked for them."""
 
 
 class DownloadFailed(DataUnavailable):
@@ -66,23 +59,9 @@ def digits(source: str = "embedded", root: str | Path = "mnist") -> Digits:
     raise ValueError(f"digits: source must be one of {', '.join(_SOURCES)}, got {source!r}.")
 
 
-def hidden_images(name: str = "digits") -> Tensor:
-    """The images of the hidden test set `name`.
-
-    Shapes:  float32 (N, 1, 28, 28).
-    Units:   grey value, 0 background to 1 ink.
-    Raises:  DataUnavailable: the hidden set is not on this machine.
-    """
-    return _as_images(_hidden(name, "images"))
-
-
-def hidden_labels(name: str = "digits") -> Tensor:
-    """The labels of the hidden test set `name`, in the order of its images.
-
-    Shapes:  int64 (N,).
-    Raises:  DataUnavailable: the hidden set is not on this machine.
-    """
-    return _as_labels(_hidden(f"{name}_labels", "labels"))
+def as_images(pixels: Array) -> Tensor:
+    """Stored pixels (N, 28, 28) as float32 (N, 1, 28, 28), 0 background to 1 ink."""
+    return torch.from_numpy(pixels).unsqueeze(1).to(torch.float32).div_(255)
 
 
 def _embedded() -> Digits:
@@ -90,9 +69,9 @@ def _embedded() -> Digits:
 
 
 def _embedded_split(name: str) -> Split:
-    file = _HERE / "digits.npz"
     return Split(
-        _as_images(_read(file, f"{name}_images")), _as_labels(_read(file, f"{name}_labels"))
+        as_images(embedded("digits", f"{name}_images")),
+        as_labels(embedded("digits", f"{name}_labels")),
     )
 
 
@@ -105,14 +84,14 @@ def _mnist(root: Path) -> Digits:
 
             sets = [MNIST(root, train=train, download=True) for train in (True, False)]
             (images, labels), (test_images, test_labels) = (
-                (_as_images(part.data.numpy()), _as_labels(part.targets.numpy())) for part in sets
+                (as_images(part.data.numpy()), as_labels(part.targets.numpy())) for part in sets
             )
     except Exception as error:
         raise DownloadFailed(
             "Full MNIST could not be loaded. This is a problem with the network or the download, "
             "not with your work. Use digits('embedded'), which needs no network, or put a copy of "
             f"the four MNIST files into {root / 'MNIST' / 'raw'} and try again. "
-            f"(Reason: {_one_line(error)})"
+            f"(Reason: {one_line(error)})"
         ) from None
     return Digits(
         Split(images[:_TRAINING_IMAGES], labels[:_TRAINING_IMAGES]),
@@ -130,38 +109,3 @@ def _bounded_silence() -> Iterator[None]:
         yield
     finally:
         socket.setdefaulttimeout(before)
-
-
-def _one_line(error: Exception) -> str:
-    return f"{type(error).__name__}: {' '.join(str(error).split())}"[:300]
-
-
-def _hidden(stem: str, key: str) -> npt.NDArray[np.generic]:
-    places = (_BESIDE_PACKAGE / f"hidden_{stem}.npz", _HERE / "hidden" / f"{stem}.npz")
-    for path in places:
-        if path.is_file():
-            return _read(path, key)
-    raise DataUnavailable(
-        f"The hidden test set is not here ({places[0].name} was not found). "
-        "Only the autograder has it; your own test split is digits().test."
-    )
-
-
-def _read(path: Path, key: str) -> npt.NDArray[np.generic]:
-    try:
-        with np.load(path, allow_pickle=False) as file:
-            return np.asarray(file[key])
-    except (OSError, EOFError, ValueError, KeyError, zipfile.BadZipFile) as error:
-        raise DataUnavailable(
-            f"{path.name} cannot be read: the file is missing or damaged. This is a problem with "
-            "the installation, not with your work: get a fresh copy of the folder autograder/data. "
-            f"(Reason: {_one_line(error)})"
-        ) from None
-
-
-def _as_images(pixels: npt.NDArray[np.generic]) -> Tensor:
-    return torch.from_numpy(pixels).unsqueeze(1).to(torch.float32).div_(255)
-
-
-def _as_labels(labels: npt.NDArray[np.generic]) -> Tensor:
-    return torch.from_numpy(labels).to(torch.int64)

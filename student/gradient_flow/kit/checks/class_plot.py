@@ -3,15 +3,23 @@
 A sample is recognised by its values, whatever offset and scale it is drawn with.
 """
 
+import re
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from matplotlib.figure import Figure
 
 from autograder.checks.core import Check, Verdict
-from autograder.checks.plots import UNLABELLED, all_apart, axis_label, drawn, the_figure, written
+from autograder.checks.plots import (
+    Panels,
+    called,
+    drawn,
+    mentioned,
+    panels_of,
+    readable,
+    the_figure,
+)
 from autograder.checks.trained import inputs_of, labels_of
 
 Values = npt.NDArray[np.float64]
@@ -20,22 +28,24 @@ SPLITS = ("train", "validation", "test")
 
 @dataclass(frozen=True)
 class Sample:
-    """A sample that was recognised: its panel, its true class, and the name that it has there."""
+    """A sample that was recognised: its panel, its true class, and texts that may name it."""
 
     panel: int
     label: int
-    name: str
+    names: list[str]
 
 
 @dataclass(frozen=True)
 class Gallery:
-    """All recognised samples, and for each panel its axis labels and the names in it."""
+    """All recognised samples, the lengths of the other curves, and what stands around them.
 
+    `length` is the number of values of a whole sample.
+    """
+
+    length: int
     samples: list[Sample]
-    curves: int
-    x_labels: list[str]
-    y_labels: list[str]
-    names: list[list[str]]
+    others: list[int]
+    panels: Panels
 
 
 def measure_class_examples(figure: Any, *, name: str, dataset: str, tolerance: float) -> Gallery:
@@ -43,20 +53,14 @@ def measure_class_examples(figure: Any, *, name: str, dataset: str, tolerance: f
     shown = the_figure(figure, name)
     known = np.concatenate([_standard(inputs_of(dataset, s).flatten(1).numpy()) for s in SPLITS])
     labels = [label for split in SPLITS for label in labels_of(dataset, split)]
-    samples, count = [], 0
+    samples: list[Sample] = []
+    others: list[int] = []
     for number, panel in enumerate(shown.axes):
-        curves = drawn(panel)
-        count += len(curves)
-        for curve, said in zip(curves, _said(panel, shown, len(curves)), strict=True):
+        for curve, texts in zip(drawn(panel), called(panel, shown), strict=True):
             row = _find(curve, known, tolerance)
-            samples += [] if row is None else [Sample(number, labels[row], said[:100])]
-    return Gallery(
-        samples=samples[:100],
-        curves=count,
-        x_labels=[axis_label(p, shown, "x")[:100] for p in shown.axes],
-        y_labels=[axis_label(p, shown, "y")[:100] for p in shown.axes],
-        names=[[text[:100] for text in written(p, shown)][:20] for p in shown.axes],
-    )
+            samples += [] if row is None else [Sample(number, labels[row], texts)]
+            others += [len(curve)] if row is None else []
+    return Gallery(known.shape[1], samples[:100], others[:100], panels_of(shown))
 
 
 def _standard(rows: npt.NDArray[Any]) -> Values:
@@ -74,42 +78,46 @@ def _find(curve: list[float | None], known: Values, tolerance: float) -> int | N
     return int(errors.argmin()) if errors.min() <= tolerance else None
 
 
-def _said(panel: Any, figure: Figure, count: int) -> list[str]:
-    """What each curve is called: its label, its entry in the legend, or its panel's title."""
-    own = [str(artist.get_label()) for artist in (*panel.lines, *panel.collections)][:count]
-    legend = panel.get_legend()
-    texts = [text.get_text() for text in legend.get_texts()] if legend is not None else []
-    title = panel.get_title() if len(figure.axes) > 1 else ""
-    names = [title if label.startswith("_") else label for label in own]
-    if len(texts) == count and all(label.startswith("_") for label in own):
-        names = texts  # axes.legend(["first", "second"]) labels no line
-    return names + [title] * (count - len(names))
-
-
 def judge_class_examples(seen: Gallery, *, classes: list[str]) -> Verdict:
     """Each class is there, no sample has another class's name, and the axes have labels."""
     if missing := [c for i, c in enumerate(classes) if i not in {s.label for s in seen.samples}]:
-        return Verdict(
-            "failed",
-            f"Of {seen.curves} curves {len(seen.samples)} are whole samples of the data; "
-            f"there is none of class {' or '.join(missing)}.",
-            "Draw one whole sample of each class, as it is.",
-        )
-    for sample in seen.samples:
-        if wrong := _misnamed(sample, classes):
-            return Verdict("failed", wrong, "Take the name from the sample's own label.")
-    used = {sample.panel for sample in seen.samples}
-    if any(not (seen.x_labels[i].strip() and seen.y_labels[i].strip()) for i in used):
-        return UNLABELLED
-    return all_apart({text for i in used for text in seen.names[i]}, len(classes))
+        return _missing(seen, missing)
+    if wrong := _misnamed(seen.samples, classes):
+        return Verdict("failed", wrong, "Take the name from the sample's own label.")
+    return readable(seen.panels, {sample.panel for sample in seen.samples}, classes)
 
 
-def _misnamed(sample: Sample, classes: list[str]) -> str:
-    mentioned = [name for name in classes if name.lower() in sample.name.lower()]
-    true = classes[sample.label]
-    if not mentioned or true in mentioned:
-        return ""
-    return f"A sample of class {true} is called {mentioned[0]}."
+def _missing(seen: Gallery, missing: list[str]) -> Verdict:
+    count = len(seen.samples) + len(seen.others)
+    lengths = sorted(set(seen.others) - {seen.length})
+    other = f" (others have {', '.join(map(str, lengths[:3]))} values)" if lengths else ""
+    flatten = f" That is one curve of {seen.length} values: flatten the steps first."
+    return Verdict(
+        "failed",
+        f"Of {count} curves {len(seen.samples)} are whole samples of the data{other}; "
+        f"there is none of class {' or '.join(missing)}.",
+        f"Draw one whole sample of each class, as it is.{flatten if lengths else ''}",
+    )
+
+
+def _misnamed(samples: list[Sample], classes: list[str]) -> str:
+    numbers = [_number(sample.names) for sample in samples]
+    counted = all(n is None or n < len(classes) for n in numbers)  # from 0, as labels are
+    for sample, n in zip(samples, numbers, strict=True):
+        true = classes[sample.label]
+        by_number = [] if n is None or not counted else [classes[n]]
+        said = mentioned(sample.names, classes) or by_number
+        if said and true not in said:
+            return f"A sample of class {true} is called {said[0]}."
+    return ""
+
+
+def _number(names: list[str]) -> int | None:
+    """The class number that a name is, for instance "2" or "class 2"."""
+    found = [
+        re.fullmatch(r"(?:class|label)?\W*(\d{1,3})\W*", text, re.IGNORECASE) for text in names
+    ]
+    return next((int(match[1]) for match in found if match), None)
 
 
 class_examples = Check(measure_class_examples, judge_class_examples)

@@ -209,17 +209,25 @@ def call(function: Any, *arguments: Any, name: str) -> Any:
         result = function(*arguments)
     except Exception as error:
         raise Stop(
-            f"{shown} raised {type(error).__name__}: {str(error)[:500]}",
+            f"{shown} raised {type(error).__name__}: {str(error)[:500].rstrip(' .')}.",
             "Run that call in a cell of your own and read the last line of its traceback.",
         ) from None
     if result is None or result is ...:
         raise NotAnswered(
             f"{shown} returned nothing.",
-            "Complete the function, and end it with a return statement. If there is one, what it "
-            "returns is None: .grad, for instance, stays None unless requires_grad_() was called "
-            "before the layer ran.",
+            f"Complete the function, and end it with a return statement.{_about_none(function)}",
         )
     return result
+
+
+def _about_none(function: Any) -> str:
+    """A further hint for a function that reads .grad."""
+    if "grad" not in getattr(getattr(function, "__code__", None), "co_names", ()):
+        return ""
+    return (
+        " If there is one, what it returns is None: .grad stays None unless requires_grad_() was "
+        "called before the layer ran."
+    )
 
 
 def _brief(value: Any) -> str:

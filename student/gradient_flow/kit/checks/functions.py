@@ -118,13 +118,13 @@ def _parts(result: Any, count: int, name: str) -> list[Tensor]:
 
 
 def _tensor(value: Any, name: str) -> Tensor:
-    if isinstance(value, Tensor):
-        return value.detach().cpu().double()
     try:
+        if isinstance(value, Tensor):
+            value = value.detach().to_dense().cpu().numpy()
         return torch.from_numpy(np.asarray(value, dtype=np.float64))
     except Exception:
         raise Stop(
-            f"{name} returned a {type(value).__name__} that is no tensor.",
+            f"{name} returned a {type(value).__name__} that can't be read as numbers.",
             "Return a tensor; put a list of tensors together with torch.stack or torch.cat.",
         ) from None
 
@@ -180,7 +180,8 @@ def judge_same_values(
             "Nearly right: this is the rounding of float32, or of finite differences. Stay with "
             "float64 in every step, and let autograd differentiate."
         )
-    return verdict(not faults, "; ".join(faults[:2]) or _praise(cases), hint)
+    text = "; ".join(faults[:2])
+    return verdict(not faults, f"{text[:1].upper()}{text[1:]}." if faults else _praise(cases), hint)
 
 
 def _known(rule: str, seen: Comparison) -> str:
@@ -215,9 +216,8 @@ def _fault(row: Compared, tolerance: float, words: Mapping[float, str]) -> str:
             f"for {row.case} it gave {_numbers(row.got, words)}, right is "
             f"{_numbers(row.expected, words)}"
         )
-    return (
-        f"for {row.case} the values are off by {worst:.2g} of the largest ({tolerance:.0e} may be)"
-    )
+    limit = f"{tolerance:.0e} may be" if tolerance else "must be exact"
+    return f"for {row.case} the values are off by {worst:.2g} of the largest ({limit})"
 
 
 def _sizes(shapes: list[list[int]]) -> str:

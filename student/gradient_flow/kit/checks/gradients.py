@@ -4,6 +4,7 @@ Shapes: images (B, C, H, W), sequences (B, T, D), outputs (B, K).
 """
 
 import contextlib
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
@@ -118,9 +119,11 @@ def judge_gradient_reach(seen: Gradients) -> Verdict:
     if not seen.norms and not silent and not seen.frozen:
         return Verdict("failed", "There are no parameters.", "Create the layers in __init__.")
     faults = {
-        "no gradient reaches {}": (silent, "a layer is not used in forward, or the graph is cut by "
-                                   "detach(), .data, item(), numpy() or torch.no_grad()"),
-        "{} can't learn, requires_grad is off": (seen.frozen, "leave requires_grad as it is"),
+        "no gradient reaches {}": (silent, _why_silent(silent)),
+        "{} can't learn, requires_grad is off": (
+            seen.frozen,
+            "fixed numbers belong into register_buffer; everything else must be trainable",
+        ),
         "the gradient of {} is not finite": (
             [n for n, norm in seen.norms.items() if norm is None], "look for log(0) or 0/0"
         ),
@@ -133,6 +136,21 @@ def judge_gradient_reach(seen: Gradients) -> Verdict:
             f"Possible cause: {'; '.join(hint for _, hint in found)}.",
         )
     return Verdict("passed", f"The gradient reaches all {len(seen.norms)} parameter tensors.")
+
+
+def _why_silent(names: list[str]) -> str:
+    """The usual cause, by the names that torch gives the tensors of recurrent layers."""
+    if all("_reverse" in name for name in names):
+        return (
+            "at the last position the reversed direction has seen one step only: take h_n[-2] and "
+            "h_n[-1]"
+        )
+    if all(re.search(r"_[ih]h_l[1-9]", name) for name in names):
+        return "h_n[0] is the first layer; the top one is h_n[-1]"
+    return (
+        "a layer is not used in forward, or the graph is cut by detach(), .data, item(), numpy() "
+        "or torch.no_grad()"
+    )
 
 
 gradient_reach = Check(measure_gradient_reach, judge_gradient_reach)

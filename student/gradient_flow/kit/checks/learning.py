@@ -3,6 +3,7 @@
 Units: losses in nats a sample, accuracies as fractions in [0, 1].
 """
 
+import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,8 @@ import torch
 from autograder import data
 from autograder.checks.core import Check, Stop, Verdict, number, verdict
 from autograder.checks.trained import history_of, inputs_of, labels_of, predictions, trained
+
+LOW = 0.8  # of the loss of guessing: a network that starts below was hardly new; chooses a hint
 
 
 @dataclass(frozen=True)
@@ -49,8 +52,12 @@ def judge_recipe(
 
 @dataclass(frozen=True)
 class Learning:
-    """Loss of each epoch, tensors that did not change, and accuracy then and now."""
+    """Loss of each epoch, tensors that did not change, and accuracy then and now.
 
+    `guessing` is the loss of equal probabilities for all classes.
+    """
+
+    guessing: float
     losses: list[float | None]
     unchanged: list[str]
     recorded: float | None
@@ -67,6 +74,7 @@ def measure_learned(
     labels = torch.tensor(labels_of(dataset, "validation"))
     classes = torch.tensor(predictions(network, inputs_of(dataset, "validation"), model_name))
     return Learning(
+        guessing=math.log(len(set(labels.tolist()))),
         losses=[number(loss) for loss in seen.train_loss],
         unchanged=[n for n, change in seen.weight_change.items() if not change > 0],
         recorded=number(seen.validation_accuracy[-1]),
@@ -90,7 +98,7 @@ def judge_learned(seen: Learning, *, largest_loss_ratio: float, tolerance: float
             "failed",
             f"Training loss: {_brief(first)} in the first epoch, {_brief(last)} in the last "
             f"(at most {largest_loss_ratio:.0%} of the first).",
-            "The network does not learn: check activations, and that forward returns logits.",
+            _why(first, seen.guessing),
         )
     same = seen.recorded is not None and seen.now is not None
     rounding = 1e-9
@@ -102,6 +110,16 @@ def judge_learned(seen: Learning, *, largest_loss_ratio: float, tolerance: float
         "Either this is not the model that was trained (do not make it anew after fit), or its "
         "outputs depend on the other samples of the batch.",
     )
+
+
+def _why(first: float | None, guessing: float) -> str:
+    """Where to look when the loss did not fall."""
+    if first is not None and first < LOW * guessing:
+        return (
+            "The loss starts low: this network had probably been trained before. "
+            "Make it anew, then call fit once."
+        )
+    return "The network does not learn: check activations, and that forward returns logits."
 
 
 def _brief(loss: float | None) -> str:

@@ -25,8 +25,8 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base
     def __init__(self, module: nn.Module, inputs: Tensor) -> None:
         """Know the parameters of `module` and the `inputs` that it will get."""
         super().__init__()  # type: ignore[no-untyped-call]
-        self._origins = {_place(p): frozenset({n}) for n, p in parameters_of(module)}
-        self._origins[_place(inputs)] = frozenset({INPUT})
+        self._origins = {place(p): frozenset({n}) for n, p in parameters_of(module)}
+        self._origins[place(inputs)] = frozenset({INPUT})
         self._kept: list[Tensor] = []  # so that no memory and no id is used twice
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
@@ -39,7 +39,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base
         if not name.startswith("new_") and not name.endswith("_like"):  # they copy shapes only
             origin = frozenset[str]().union(*map(self.origin, given))
             for tensor in made:
-                self._origins[_place(tensor)] = self.origin(tensor) | origin
+                self._origins[place(tensor)] = self.origin(tensor) | origin
         self._kept += made
         return result
 
@@ -48,7 +48,7 @@ class Trace(TorchDispatchMode):  # type: ignore[no-untyped-call]  # torch's base
 
     def origin(self, tensor: Tensor) -> frozenset[str]:
         """Names of the parameters that a tensor was made from, and INPUT where that took part."""
-        return self._origins.get(_place(tensor), frozenset())
+        return self._origins.get(place(tensor), frozenset())
 
     def is_data(self, value: Any) -> bool:
         """Whether a value is a tensor that was made from the input."""
@@ -63,7 +63,8 @@ def factors(name: str, args: Any) -> tuple[Tensor, Tensor] | None:
     return left, right
 
 
-def _place(tensor: Tensor) -> int:
+def place(tensor: Tensor) -> int:
+    """A number for the memory that a tensor lies in."""
     try:
         return tensor.untyped_storage().data_ptr()
     except (NotImplementedError, RuntimeError):  # sparse and other tensors without one memory

@@ -8,9 +8,12 @@ from dataclasses import dataclass
 from typing import Any
 
 import torch
+from torch import Tensor, nn
 
 from autograder.checks.core import Check, Stop, Verdict, number, verdict
 from autograder.checks.models import build, forward, nudged, parameters_of, samples, scaled
+
+GROWN = 3.0  # makes a recurrent network remember where it started
 
 
 @dataclass(frozen=True)
@@ -44,9 +47,8 @@ def judge_output_shape(
     if len(input_shape) == 2 and seen.shapes:
         hint = _of_sequences(seen.shapes[-1], seen.batches[-1], input_shape[0]) or hint
     passed = not wrong and seen.batches == batches
-    return verdict(
-        passed, "; ".join(wrong) or f"Shape (B, {outputs}) for B = {seen.batches}.", hint
-    )
+    shown = "; ".join(wrong) or f"Shape (B, {outputs}) for B = {seen.batches}"
+    return verdict(passed, f"{shown}.", hint)
 
 
 def _of_sequences(shape: list[int], batch: int, steps: int) -> str:
@@ -113,12 +115,25 @@ class Repetition:
 def measure_evaluation_mode(
     model: Any, *, name: str, input_shape: list[int], seed: int
 ) -> Repetition:
-    """Two passes over the same five inputs after model.eval()."""
-    module = build(model, name, input_shape)
-    batch = samples(input_shape, 5, seed)
+    """Two passes over the same five inputs after model.eval(), with five others in between.
+
+    Again with larger parameters: a state that comes from elsewhere fades over the steps when they
+    are small. Where these overflow, the plain passes count alone.
+    """
+    plain = build(model, name, input_shape)
+    large = scaled(plain, {n: GROWN for n, _ in parameters_of(plain)}, seed)
+    batch, others = samples(input_shape, 5, seed), samples(input_shape, 5, seed + 1)
+    plain_change, large_change = (_change(m, batch, others, name) for m in (plain, large))
+    finite = large_change.isfinite()
+    return Repetition(number(torch.maximum(plain_change, large_change) if finite else plain_change))
+
+
+def _change(module: nn.Module, batch: Tensor, others: Tensor, name: str) -> Tensor:
+    """Largest difference between two passes over `batch`, with a pass over `others` in between."""
     with torch.no_grad():
-        once, again = (forward(module, batch.clone(), name) for _ in range(2))
-    return Repetition(number((once - again).abs().max()))
+        once = forward(module, batch.clone(), name)
+        forward(module, others.clone(), name)
+        return (once - forward(module, batch.clone(), name)).abs().max()
 
 
 def judge_evaluation_mode(seen: Repetition, *, tolerance: float) -> Verdict:
@@ -129,7 +144,7 @@ def judge_evaluation_mode(seen: Repetition, *, tolerance: float) -> Verdict:
         0 <= seen.difference <= tolerance,
         f"Two passes in evaluation mode differ by {seen.difference:.2g} (up to {tolerance:.2g}).",
         "Use nn.Dropout, or F.dropout(x, p, self.training): plain F.dropout never switches off. "
-        "Draw nothing in forward, no initial states either.",
+        "Keep no state from one call to the next, and draw no random one.",
     )
 
 

@@ -73,7 +73,7 @@ def judge_parameter_budget(seen: Count, *, smallest: int, largest: int) -> Verdi
     return verdict(
         smallest <= total <= largest,
         f"{total:,} trainable parameters (budget: {smallest:,} to {largest:,}).",
-        f"Largest tensors: {_largest(seen.tensors)}. Change channels or hidden units.",
+        f"Largest tensors: {_largest(seen.tensors)}. Change the width (channels, hidden units).",
     )
 
 

@@ -3,100 +3,25 @@
 Shapes: sequences (B, T, D), outputs (B, K).
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor, nn
-from torch.autograd.graph import GradientEdge
 
 from autograder.checks.core import Check, Verdict, number, verdict
-from autograder.checks.gradients import edge, pull
-from autograder.checks.models import build, forward, nudged, parameters_of, samples
-from autograder.checks.operators import Trace, factors
+from autograder.checks.gradients import pull
+from autograder.checks.models import build, nudged, parameters_of, samples
 from autograder.checks.sequences import by_step
+from autograder.checks.steps import Push, Use, Weight, traced
 
-TANHS = frozenset({"tanh", "tanh_"})
-SIGMOIDS = frozenset({"sigmoid", "sigmoid_", "exp", "exp_"})  # 1 / (1 + exp(-x)) by hand
-GATINGS = frozenset({"mul", "mul_", "addcmul", "addcmul_", "lerp", "lerp_"})  # last two arguments
+BATCH = 3
+NOISE = 300.0  # beyond what tanh lets through, even if the state is scaled down before
+LATER = 8  # uses of a weight that may feel a push at its first, loops over samples included
+FELT = 1e-2  # of the largest effect of a push; less may be rounding
+BENT = 0.05  # rounding bends a linear recurrence by 1e-6, and an activation by 0.4 or more
 NORMS = ("own", "first", "middle", "last", "early", "late")
-
-
-class Weight(NamedTuple):
-    """The parameters that a weight comes from, and which slice of a stack of matrices it is."""
-
-    names: frozenset[str]
-    slice: int | None
-
-    def __str__(self) -> str:
-        """As it would stand in code."""
-        place = "" if self.slice is None else f"[{self.slice}]"
-        return " + ".join(f"{name}{place}" for name in sorted(self.names))
-
-    def part_of(self, gradient: Tensor) -> Tensor:
-        """The part of a parameter's gradient that is this weight's own."""
-        return gradient if self.slice is None else gradient[self.slice]
-
-
-class Use(NamedTuple):
-    """What a weight was multiplied with, and where that stood in the graph then."""
-
-    operand: Tensor
-    at: GradientEdge | None
-
-
-class Steps(Trace):  # type: ignore[no-untyped-call]  # torch's base is untyped
-    """Notes what each weight is multiplied with, and the parts of gates."""
-
-    def __init__(self, module: nn.Module, inputs: Tensor) -> None:
-        """Start with empty records."""
-        super().__init__(module, inputs)
-        self.uses: dict[Weight, list[Use]] = defaultdict(list)
-        self._stacks = {n: p for n, p in parameters_of(module) if p.dim() > 2}
-        self.counts: Counter[str] = Counter()
-        self._linear: set[int] = set()
-
-    def note(self, name: str, args: Any, given: list[Tensor], made: list[Tensor]) -> None:
-        """Note products of a weight with data, gates, and which results a weight just made."""
-        if pair := factors(name, args):
-            self._product(*pair)
-        if name in SIGMOIDS and self.is_data(args[0]):
-            self.counts["sigmoids"] += 1
-        elif name in TANHS and self.is_data(args[0]):
-            self.counts["tanhs" if id(args[0]) in self._linear else "cells"] += 1
-        elif name in GATINGS and self._gates(*args[-2:]):
-            self.counts["gatings"] += 1
-        squashed = name in SIGMOIDS | TANHS
-        if not squashed and (pair or any(id(t) in self._linear for t in given)):
-            self._linear |= {id(t) for t in made}
-        else:  # an operator in place may have made something else of it
-            self._linear -= {id(t) for t in made}
-
-    def _product(self, left: Tensor, right: Tensor) -> None:
-        weights = [t for t in (left, right) if self.origin(t) and not self.is_data(t)]
-        data = [t for t in (left, right) if self.is_data(t)]
-        if weights and data:
-            self.uses[self._weight(weights[0])].append(Use(data[0], edge(data[0])))
-
-    def _weight(self, used: Tensor) -> Weight:
-        """Matrices that lie in one parameter of three dimensions are weights of their own."""
-        names = self.origin(used)
-        stack = self._stacks.get(next(iter(names))) if len(names) == 1 else None
-        if stack is None or used.numel() >= stack.numel() or not _same_memory(used, stack):
-            return Weight(names, None)
-        return Weight(names, int(used.storage_offset() - stack.storage_offset()) // stack.stride(0))
-
-    def _gates(self, one: Any, other: Any) -> bool:
-        """Whether two different tensors of data, of the same shape, are multiplied by element."""
-        return (
-            self.is_data(one) and self.is_data(other) and one is not other
-            and one.shape == other.shape and one.is_floating_point() and other.is_floating_point()
-        )  # fmt: skip
-
-
-def _same_memory(one: Tensor, other: Tensor) -> bool:
-    return one.untyped_storage().data_ptr() == other.untyped_storage().data_ptr()
 
 
 @dataclass(frozen=True)
@@ -109,6 +34,8 @@ class Recurrence:
     to the steps of the first and of the second half.
     Calls: of sigmoid, of tanh on what a weight has just made, of tanh on anything else (as on the
     cell state of an LSTM), and multiplications of two tensors that come from the input.
+    `longest`: multiplications on the longest way from step to step that only they touch.
+    `rarer`: uses of the weight that is used most often among all others.
     """
 
     steps: int
@@ -118,20 +45,32 @@ class Recurrence:
     tanhs: int
     cells: int
     gatings: int
+    longest: int
+    rarer: int
+
+
+@dataclass(frozen=True)
+class Simple(Recurrence):
+    """Also `bends`: how far each weight's later operands are from additive in its first result.
+
+    Relative to the effect itself, 0 in a linear recurrence; None if there is no effect.
+    """
+
+    bends: dict[str, float | None]
 
 
 def measure_recurrence(model: Any, *, name: str, input_shape: list[int], seed: int) -> Recurrence:
     """Trace the forward pass of three nudged starts; the largest of three gradients counts.
 
-    A loop over the samples makes several runs of uses, so the number of samples is odd: then the
-    middle use lies halfway in a sequence.
+    A loop over the samples makes several runs of uses, so BATCH is odd: then the middle use lies
+    halfway in a sequence.
     """
     module, steps = build(model, name, input_shape), input_shape[0]
     rows: dict[str, list[Tensor]] = defaultdict(list)
     uses: dict[str, int] = {}
     for k in range(3):
-        start, inputs = nudged(module, seed + k), samples(input_shape, 3, seed).requires_grad_()
-        trace = _traced(start, inputs, name)
+        start, inputs = nudged(module, seed + k), samples(input_shape, BATCH, seed).requires_grad_()
+        trace = traced(start, inputs, name)
         for weight, used in trace.uses.items():
             if 2 * len(used) >= steps:
                 rows[str(weight)].append(torch.cat([
@@ -141,18 +80,11 @@ def measure_recurrence(model: Any, *, name: str, input_shape: list[int], seed: i
                 uses[str(weight)] = len(used)
     largest = {label: map(number, torch.stack(found).amax(0)) for label, found in rows.items()}
     norms = {label: dict(zip(NORMS, row, strict=True)) for label, row in largest.items()}
-    counts = (trace.counts[what] for what in ("sigmoids", "tanhs", "cells", "gatings"))
-    return Recurrence(steps, uses, norms, *counts)
-
-
-def _traced(module: nn.Module, inputs: Tensor, name: str) -> Steps:
-    for _, parameter in parameters_of(module):
-        parameter.requires_grad_(parameter.is_floating_point())
-    given = inputs.clone()
-    trace = Steps(module, given)
-    with torch.backends.mkldnn.flags(enabled=False), trace:  # it would hide the steps of an LSTM
-        forward(module, given, name)
-    return trace
+    sigmoids, tanhs, cells, gatings = (
+        trace.counts[what] for what in ("sigmoids", "tanhs", "cells", "gatings")
+    )
+    rarer = max((len(used) for used in trace.uses.values() if 2 * len(used) < steps), default=0)
+    return Recurrence(steps, uses, norms, sigmoids, tanhs, cells, gatings, trace.longest, rarer)
 
 
 def _own(weight: Weight, last: Use, module: nn.Module, seed: int, name: str) -> Tensor:
@@ -174,13 +106,45 @@ def _influence(uses: list[Use], inputs: Tensor, seed: int, name: str) -> Tensor:
     ])  # fmt: skip
 
 
+def measure_simple_recurrence(
+    model: Any, *, name: str, input_shape: list[int], seed: int
+) -> Simple:
+    """The same, and whether there is an activation between two uses of each recurrent weight."""
+    module = build(model, name, input_shape)
+    seen = measure_recurrence(module, name=name, input_shape=input_shape, seed=seed)
+    start, inputs = nudged(module, seed), samples(input_shape, BATCH, seed)
+    with torch.no_grad():
+        bends = {
+            str(weight): _bend(weight, start, inputs, seed, name)
+            for weight in traced(start, inputs, name).uses
+            if str(weight) in carried_by(seen)
+        }
+    return Simple(**vars(seen), bends=bends)
+
+
+def _bend(weight: Weight, module: nn.Module, inputs: Tensor, seed: int, name: str) -> float | None:
+    """Push the result of the weight's first use by two noises and their sum; look at later uses."""
+    plain, one, other, both = (
+        [use.operand.double() for use in trace.uses[weight][1:LATER]]
+        for a in (0, NOISE) for b in (0, NOISE)
+        for trace in [traced(module, inputs, name, Push(weight, a, b, seed))]
+    )  # fmt: skip
+    off = [
+        (float((u - p).norm() + (v - p).norm()), float((w - u - v + p).norm()))
+        for p, u, v, w in zip(plain, one, other, both, strict=True)
+    ]
+    most = max((effect for effect, _ in off), default=0.0)
+    return number(max((o / e for e, o in off if e > FELT * most), default=float("nan")))
+
+
 def carried_by(seen: Recurrence) -> dict[str, str]:
     """Direction of each weight that is applied to a state which the same weight made before.
 
     That tells a recurrent weight from a layer that is used at every step of the input, and from
     one that reads the state and is not read by it.
     """
-    if min([*seen.uses.values(), seen.sigmoids, seen.tanhs, seen.cells, seen.gatings]) < 0:
+    counts = (seen.sigmoids, seen.tanhs, seen.cells, seen.gatings, seen.longest, seen.rarer)
+    if min(*seen.uses.values(), *counts) < 0:
         raise ValueError("a negative count")
     found = {}
     for weight in seen.uses:
@@ -201,6 +165,13 @@ def _no_state(seen: Recurrence, carried: dict[str, str], layers: int) -> Verdict
     others = [weight for weight in seen.uses if weight not in carried]
     if any(None in norms.values() for norms in seen.norms.values()):
         return Verdict("failed", f"{rationale} Gradients are not finite.", "Look for 0/0.")
+    if not seen.uses and seen.rarer > BATCH:
+        return Verdict(
+            "failed",
+            f"{rationale} The weight used most often is used {seen.rarer} times, but {seen.steps} "
+            "steps came.",
+            f"Pooling, strides or patches shorten the sequence: keep at least {seen.steps} steps.",
+        )
     if not others:
         return Verdict(
             "failed", f"{rationale} No {'other ' if carried else ''}weight is used step by step.",
@@ -216,11 +187,20 @@ def _no_state(seen: Recurrence, carried: dict[str, str], layers: int) -> Verdict
     )
 
 
-def judge_simple_recurrence(seen: Recurrence, *, layers: int) -> Verdict:
-    """At least `layers` recurrent weights, and no gates that multiply the state."""
+def judge_simple_recurrence(seen: Simple, *, layers: int) -> Verdict:
+    """At least `layers` recurrent weights, an activation after each, and no gates on the state."""
     carried = carried_by(seen)
     if len(carried) < layers:
         return _no_state(seen, carried, layers)
+    bends = {weight: seen.bends[weight] for weight in carried}
+    linear = [weight for weight, bend in bends.items() if bend is not None and not bend >= BENT]
+    if linear:
+        return Verdict(
+            "failed",
+            f"From one use to the next all is linear: {', '.join(linear)}.",
+            "There is no activation between two steps: h = tanh(W x + U h), and use what tanh "
+            "returns.",
+        )
     return verdict(
         2 * seen.gatings < seen.steps,
         f"Weights that carry a state over all {seen.steps} steps: {len(carried)} (at least "
@@ -234,8 +214,9 @@ def judge_gated_recurrence(seen: Recurrence, *, layers: int) -> Verdict:
     """At least `layers` recurrent weights, and at each step what an LSTM has.
 
     That is one sigmoid (of all gates together, or one for each), three multiplications by gates
-    (the first step has no state to forget), a tanh of what the weights made, and a tanh of the
-    cell state, which a GRU does not have.
+    (the first step has no state to forget), a tanh of what the weights made, a tanh of the cell
+    state, which a GRU does not have, and a cell state that no weight and no tanh touches on its
+    way from step to step.
     """
     carried = carried_by(seen)
     if len(carried) < layers:
@@ -248,8 +229,15 @@ def judge_gated_recurrence(seen: Recurrence, *, layers: int) -> Verdict:
         "tanh of a cell state": (seen.cells, steps * layers),
     }
     shown = "; ".join(f"{what}: {n} (at least {least})" for what, (n, least) in counts.items())
+    complete = all(n >= least for n, least in counts.values())
+    if complete and 2 * (seen.longest + 1) < seen.steps:
+        return Verdict(
+            "failed",
+            f"The longest memory that only gates touch spans {seen.longest} of {seen.steps} steps.",
+            "Hand c, not h, on to the next step: h, c = cell(x, (h, c)).",
+        )
     return verdict(
-        all(n >= least for n, least in counts.values()),
+        complete,
         f"Over {seen.steps} steps {shown}.",
         "An LSTM has input, forget and output gate (sigmoids) and a cell state that goes from step "
         "to step and whose tanh the output gate lets through; a GRU or a plain RNN has none.",
@@ -269,6 +257,6 @@ def judge_both_directions(seen: Recurrence) -> Verdict:
     )
 
 
-simple_recurrence = Check(measure_recurrence, judge_simple_recurrence)
+simple_recurrence = Check(measure_simple_recurrence, judge_simple_recurrence)
 gated_recurrence = Check(measure_recurrence, judge_gated_recurrence)
 both_directions = Check(measure_recurrence, judge_both_directions)

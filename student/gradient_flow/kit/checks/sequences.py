@@ -32,7 +32,7 @@ def measure_sequence_order(model: Any, *, name: str, input_shape: list[int], see
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         plain, other = forward(module, inputs.clone(), name), forward(module, others, name)
-        mixed = [forward(module, _shuffled(inputs, generator), name) for _ in range(5)]
+        mixed = [forward(module, shuffled(inputs, generator), name) for _ in range(5)]
     # What is below the rounding of the outputs is no spread.
     rounding = 1e3 * torch.finfo(plain.dtype).eps * plain.abs().max()
     spread = torch.maximum((plain - other).abs().max(), rounding).clamp_min(1e-12)
@@ -40,7 +40,8 @@ def measure_sequence_order(model: Any, *, name: str, input_shape: list[int], see
     return Change(number(changes.max() / spread))
 
 
-def _shuffled(inputs: Tensor, generator: torch.Generator) -> Tensor:
+def shuffled(inputs: Tensor, generator: torch.Generator) -> Tensor:
+    """The inner steps in another order, the same for all sequences: (B, T, D)."""
     last = inputs.shape[1] - 1
     inner = 1 + torch.randperm(last - 1, generator=generator)
     return inputs[:, [0, *inner.tolist(), last]]
@@ -126,7 +127,8 @@ def _unreached(reached: list[bool], steps: int) -> tuple[str, str]:
     silent = [str(t + 1) for t, there in enumerate(reached) if not there]
     return (
         f"Steps {', '.join(silent)} of {steps} don't reach the output.",
-        "Use every step: look at slices, strides and masks in forward.",
+        "Use every step: look at slices and strides in forward, and with attention at what the "
+        "mask hides (True means hidden).",
     )
 
 

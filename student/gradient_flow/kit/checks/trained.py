@@ -62,4 +62,5 @@ def labels_of(dataset: str, split: str) -> list[int]:
         labels = data.hidden_labels(dataset) if hidden else getattr(data.load(dataset), split)[1]
     except data.DataUnavailable as missing:
         raise Unavailable(str(missing)) from None
-    return [int(label) for label in labels]
+    values: list[int] = labels.tolist()
+    return values

@@ -20,7 +20,7 @@ BATCH = 3
 NOISE = 300.0  # beyond what tanh lets through, even if the state is scaled down before
 LATER = 8  # uses of a weight that may feel a push at its first, loops over samples included
 FELT = 1e-2  # of the largest effect of a push; less may be rounding
-BENT = 0.05  # rounding bends a linear recurrence by 1e-5, and any activation by more than 0.1
+BENT = 0.05  # rounding bends a linear recurrence by 1e-6, and an activation by 0.4 or more
 NORMS = ("own", "first", "middle", "last", "early", "late")
 
 

@@ -79,7 +79,7 @@ class Steps(Trace):  # type: ignore[no-untyped-call]  # torch's base is untyped
         self._stacks = {n: p for n, p in parameters_of(module) if p.dim() > 2}
         self._linear: set[int] = set()
         self._gates: set[int] = set()  # what a sigmoid made, and views of it
-        self._memory: Counter[int] = Counter()  # by tensor, and by memory that was written into part of
+        self._memory: Counter[int] = Counter()  # by tensor, or by memory written into
 
     def note(self, name: str, args: Any, given: list[Tensor], made: list[Tensor]) -> None:
         """Note products of a weight with data, gates, and which results a weight just made."""

@@ -55,6 +55,9 @@ LSTM = _recurrent(
         "Three gates, and the candidate for the cell as well: four maps.": (
             lambda i, h: 3 * h * (h + i + 2)
         ),
+        f"Three gates, and the candidate for the cell as well: four maps. {_TWO_BIASES}": (
+            lambda i, h: 3 * h * (h + i + 1)
+        ),
     },
 )
 
@@ -77,6 +80,12 @@ ENCODER_LAYER = Rule(
     slips={
         "Each of the two layer norms has a scale and a shift for every channel.": (
             lambda d, f: _encoder_layer(d, f) - 4 * d
+        ),
+        "There are two layer norms: one after the attention, one after the feed-forward part.": (
+            lambda d, f: _encoder_layer(d, f) - 2 * d
+        ),
+        "The two maps of the feed-forward part have biases too.": (
+            lambda d, f: _encoder_layer(d, f) - (d + f)
         ),
         "The maps have biases too.": lambda d, f: 4 * d * d + 2 * d * f + 4 * d,
         "The attention has four square maps: for queries, keys, values, and for the output.": (

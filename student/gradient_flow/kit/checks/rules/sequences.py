@@ -22,7 +22,8 @@ def _beside_a_constant() -> Tensor:
 
 
 def _of_many_scales() -> Tensor:
-    return _walks(5) * torch.tensor([0.01, 0.1, 1.0, 10.0, 100.0])[:, None]
+    scales = torch.tensor([1.0, 10.0, 100.0, 1000.0, 10000.0])  # usual guards are small beside all
+    return _walks(5) * scales[:, None]
 
 
 def _normalised(positions: Tensor) -> Tensor:
@@ -48,6 +49,11 @@ def _by(dim: int | None) -> Callable[[Tensor], Tensor]:
     return mistaken
 
 
+def _constant_kept(positions: Tensor) -> Tensor:
+    still = positions.std(1, keepdim=True) == 0
+    return torch.where(still, positions, _by(1)(positions))
+
+
 NORMALISE = Rule(
     cases={
         "random walks": lambda: (_walks(5),),
@@ -68,6 +74,9 @@ NORMALISE = Rule(
         "The mean goes over the positions of one trajectory, dim=1, not over trajectories.": _by(0),
         "A trajectory that never moves has no spread, and 0 / 0 is nan: divide it by 1, or by "
         "its spread plus a tiny number.": _by(1),
+        "A trajectory that never moves must become zeros: its mean is subtracted as well.": (
+            _constant_kept
+        ),
         "The mean is subtracted; now divide by the standard deviation.": (
             lambda positions: positions - positions.mean(1, keepdim=True)
         ),

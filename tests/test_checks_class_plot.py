@@ -170,7 +170,6 @@ WRONG = {
         "Draw one whole sample of each class, as it is. That is one curve of "
         "100 values",
     ),
-    "empty": (plt.figure, "Of 0 curves"),
 }
 
 
@@ -193,3 +192,7 @@ def test_what_is_no_figure_is_refused():
     assert found.status == "failed"
     assert "not a matplotlib Figure" in str(found)
     assert verdict(None).status == "not_answered"
+
+
+def test_an_empty_figure_is_not_answered_yet():
+    assert verdict(plt.subplots(1, 3)[0]).status == "not_answered"

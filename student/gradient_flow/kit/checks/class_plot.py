@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from autograder.checks.core import Check, Verdict
+from autograder.checks.core import Check, NotAnswered, Verdict
 from autograder.checks.plots import (
     Panels,
     called,
@@ -60,6 +60,8 @@ def measure_class_examples(figure: Any, *, name: str, dataset: str, tolerance: f
             row = _find(curve, known, tolerance)
             samples += [] if row is None else [Sample(number, labels[row], texts)]
             others += [len(curve)] if row is None else []
+    if not samples and not others:
+        raise NotAnswered(f"{name} shows no curves yet.", "Draw one whole sample of each class.")
     return Gallery(known.shape[1], samples[:100], others[:100], panels_of(shown))
 
 

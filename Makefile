@@ -2,16 +2,13 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test test-all lint check release clean
+.PHONY: demo test lint check release clean
 
 demo: .venv/ready       ## build the release, grade the sample class, show the grades
 	$(BIN)/autograder build && { $(BIN)/autograder grade cnn_vs_fnn examples/cnn_vs_fnn --out demo || test $$? -eq 1; }
 
-test: .venv/ready       ## the tests
+test: .venv/ready       ## all tests
 	$(BIN)/pytest
-
-test-all: .venv/ready   ## and the rest of the golden bank
-	$(BIN)/pytest -m "slow or not slow"
 
 lint: .venv/ready       ## style and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

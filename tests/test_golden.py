@@ -1,8 +1,6 @@
 """Every misconception of the bank costs its own cases alone, and right answers cost nothing.
 
 Only the selected notebooks are graded: `pytest tests/test_golden.py -k lenet` takes seconds.
-Mutants that need a notebook of their own and fail no case that others don't are marked slow:
-`make test-all` runs them too.
 """
 
 import re
@@ -15,17 +13,6 @@ from tests.conftest import NAME, NAMES
 from tests.golden import Golden, GoldenError
 
 BANK = [entry for name in NAMES for entry in golden.load(name)]
-
-
-def marked(bank):
-    """The bank as parameters; what CI can do without is marked, since it has half an hour."""
-    covered, chosen = set(), []
-    for entry in sorted(bank, key=lambda e: (not e.stands_alone, -len(e.fails))):
-        cases = {f"{entry.assignment}.{case}" for case in entry.fails}
-        needed = entry.kind != "mutants" or entry.stands_alone or cases - covered
-        covered |= cases
-        chosen.append(pytest.param(entry, marks=() if needed else pytest.mark.slow))
-    return chosen
 
 
 @pytest.fixture(scope="session")
@@ -84,7 +71,7 @@ def assert_as_expected(entry, attempt, of_others, grading):
     assert points_of(attempt, assignment) == points_without(entry.fails | of_others, assignment)
 
 
-@pytest.mark.parametrize("entry", marked(BANK), ids=lambda entry: entry.full_name)
+@pytest.mark.parametrize("entry", BANK, ids=lambda entry: entry.full_name)
 def test_exactly_the_named_cases_fail(entry, attempts, grading):
     assert_as_expected(entry, *attempts[entry.full_name], grading)
 

@@ -2,7 +2,7 @@
 PYTHON ?= python3
 BIN := .venv/bin
 
-.PHONY: demo test lint check release clean
+.PHONY: demo test lint check release bench clean
 
 demo: .venv/ready       ## build the release, grade the sample class, show the grades
 	$(BIN)/autograder build && { $(BIN)/autograder grade cnn_vs_fnn examples/cnn_vs_fnn --out demo || test $$? -eq 1; }
@@ -18,6 +18,9 @@ check: .venv/ready      ## is student/ what text, reference and grading.yml make
 
 release: .venv/ready    ## build student/ and dist/ of every assignment
 	$(BIN)/autograder build
+
+bench: release          ## what grading costs, beside `otter run`; some minutes, leave the machine alone
+	$(BIN)/python -m bench
 
 clean:                  ## remove everything that was made, but student/
 	rm -rf .venv dist demo

@@ -247,7 +247,9 @@ class Gradebook:
         row = self._db.execute("SELECT run FROM attempts WHERE id = ?", (key,)).fetchone()
         if row["run"] is None:
             return self._without_run(key)
-        run = Run(**{**json.loads(row["run"]), "records": tuple(self._records(key))})
+        left = json.loads(row["run"])
+        left |= {"records": self._records(key), "tampered": left.get("tampered", ())}
+        run = Run(**left | {name: tuple(left[name]) for name in ("records", "tampered")})
         return replace(self._without_run(key), run=run)
 
     def _without_run(self, key: int) -> Attempt:

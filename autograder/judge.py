@@ -52,6 +52,7 @@ class Run:
         outage: data that a cell could not download, in words, or "".
         stopped: a cell that reached its time limit, in words, or "".
         refused: lines that the process sent and that are no events; an honest run has none.
+        tampered: what student code changed in the process that measures it, in words.
         asked: what each case measured, from `identity.asked`; None: what it would measure now.
     """
 
@@ -64,6 +65,7 @@ class Run:
     stopped: str = ""
     refused: int = 0
     asked: Mapping[str, str] | None = None
+    tampered: Sequence[str] = ()
 
 
 def judge(assignment: Assignment, run: Run) -> list[CaseResult]:
@@ -172,6 +174,8 @@ def status_of(results: Sequence[CaseResult], run: Run) -> tuple[AttemptStatus, s
             "flagged",
             f"{run.refused} lines of evidence were no such thing; a person has to look.",
         )
+    if run.tampered:
+        return "flagged", _changed(run.tampered)
     kinds: dict[str, AttemptStatus] = {
         "refused": "flagged", "not_run": "infrastructure", "not_reached": "partial"
     }  # fmt: skip
@@ -180,6 +184,12 @@ def status_of(results: Sequence[CaseResult], run: Run) -> tuple[AttemptStatus, s
             questions = ", ".join(dict.fromkeys(r.question for r in found))
             return status, f"{questions}: {found[0].verdict}"
     return ("partial", run.stopped) if run.stopped else ("graded", "")
+
+
+def _changed(what: Sequence[str], most: int = 4) -> str:
+    more = f" and {len(what) - most} more" if len(what) > most else ""
+    told = " ".join(what[:most])
+    return f"It changed the process that checks it; a person has to look. {told}{more}"
 
 
 def validate(assignment: Assignment) -> None:

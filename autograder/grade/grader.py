@@ -106,6 +106,7 @@ class Grader:
 def run_of(outcome: sandbox.Outcome, asked: Mapping[str, str] | None = None) -> Run:
     """What judging needs of a run's events; `asked` as in `identity.asked`."""
     records, errors, stops, outage, stopped = [], {}, {}, "", ""
+    tampered: dict[str, None] = {}
     owners: Mapping[int, Any] = {
         e["index"]: e.get("question") for e in outcome.events if e.get("event") == "cell"
     }
@@ -121,9 +122,19 @@ def run_of(outcome: sandbox.Outcome, asked: Mapping[str, str] | None = None) -> 
                 stopped = f"Cell {event['index']} ({owner or 'no question'}): {event['error']}"
         elif kind == "question_done" and event.get("error") and question:
             stops[question] = f"Its tests ended: {event['error']}"
+        elif kind == "tampered":
+            tampered[_changed(event)] = None
     ended = "" if outcome.ended == "finished" else outcome.reason
     ours = outcome.ended == "infrastructure"
-    return Run(tuple(records), errors, stops, ended, ours, outage, stopped, outcome.refused, asked)
+    return Run(
+        tuple(records), errors, stops, ended, ours, outage, stopped, outcome.refused, asked,
+        tuple(tampered),
+    )  # fmt: skip
+
+
+def _changed(event: Mapping[str, Any]) -> str:
+    what = ", ".join(str(word)[:120] for word in event["what"][:8])
+    return f"{event['question'] or 'a cell of no question'}: {what}."[:1000]
 
 
 def _located(event: Mapping[str, Any]) -> str:

@@ -20,6 +20,7 @@ FIELDS: dict[str, dict[str, tuple[type, ...]]] = {
     "question": {"question": _TEXT},
     "evidence": {"question": _TEXT, "case": _TEXT, "check": _TEXT, "evidence": (dict,)},
     "question_done": {"question": _TEXT, "error": _OPTIONAL},
+    "tampered": {"question": _OPTIONAL, "what": (list,)},
     "finished": {},
 }
 

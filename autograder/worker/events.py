@@ -2,9 +2,10 @@
 
 import contextlib
 import fcntl
-import json
 import os
 import resource
+from json import dumps
+from os import write
 
 from .limit import TimeLimit
 
@@ -24,11 +25,11 @@ class Events:
         """Write one event. Raises ValueError or TypeError for what JSON can't hold."""
         if self.forked():
             return
-        text = json.dumps({"event": event, **fields}, allow_nan=False)
+        text = dumps({"event": event, **fields}, allow_nan=False)
         line = memoryview(text.encode("ascii") + b"\n")
         with self._limit.held():
             while line:
-                line = line[os.write(self._descriptor, line) :]
+                line = line[write(self._descriptor, line) :]
 
     def forked(self) -> bool:
         """Whether this process is a copy that student code made by os.fork()."""

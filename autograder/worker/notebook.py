@@ -12,6 +12,7 @@ from typing import Any
 
 from .errors import describe, failing_line
 from .events import Events
+from .integrity import Integrity
 from .limit import TimeLimit
 from .outputs import Outputs, Stream
 from .shell import make_shell
@@ -43,6 +44,7 @@ class Run:
         asked = {_mark(c)[1] for c in self._notebook["cells"] if _mark(c)[0] == "check"}
         if missing := asked - self._tests.keys():
             raise ValueError(f"no test file for {', '.join(sorted(map(str, missing)))}")
+        self._integrity = Integrity(self._tests)
 
     def everything(self) -> None:
         """All cells and all tests; tests of questions without a check cell come last."""
@@ -77,12 +79,13 @@ class Run:
             self._save()  # now, because a later cell may end the process
         line = failing_line(error)
         self._events.send("cell_done", index=index, error=describe(error), line=line)
+        self._tell(question, self._integrity.changes())
 
     def _test(self, question: str) -> None:
         file = self._tests.pop(question)
         self._restore(Outputs(0))  # what student code prints now may show hidden data
         self._received = 0
-        self._set_sink(self._evidence)
+        self._set_sink(sink := self._evidence)
 
         def action() -> None:
             self._events.send("question", question=question)
@@ -92,10 +95,16 @@ class Run:
 
         error = describe(self._limit.run(action))
         self._end_if_forked()
+        replaced = [] if self._set_sink.__globals__["_sink"] is sink else ["the sink of evidence"]
         self._set_sink(None)
         if error is None:
             error = without_evidence(file, self._received)
         self._events.send("question_done", question=question, error=error)
+        self._tell(question, [*replaced, *self._integrity.changes_after_tests()])
+
+    def _tell(self, question: str | None, changes: list[str]) -> None:
+        if changes:
+            self._events.send("tampered", question=question, what=changes)
 
     def _evidence(self, record: dict[str, Any]) -> None:
         self._events.send("evidence", **record)

@@ -145,10 +145,31 @@ INPUTS = {
     "E9 threads": full("import torch\nassert torch.get_num_threads() == 1\n"),
     "E10 forks": full("import os\nif os.fork():\n    os.wait()\n"),
     # --- gains: T1-T6 ----------------------------------------------------------------------------
-    "T1 patches": nothing(
+    "T1 patches": flagged(
         "import builtins, math, torch\nbuiltins.AssertionError = Warning\n"
         "torch.allclose = torch.equal = lambda *a, **k: True\nmath.isfinite = lambda *a: True\n"
-        "from otter.test_files import OKTestFile\nOKTestFile.run = lambda *a: None\n" + WRONG
+        "from otter.test_files import OKTestFile\nOKTestFile.run = lambda *a: None\n" + WRONG,
+        (1, 0, 1, 1),
+        "torch.allclose",
+    ),
+    "T1 patches a judge": flagged(
+        "from autograder.checks import arithmetic\n"
+        "arithmetic.judge_output_size.__code__ = (lambda seen: None).__code__\n"
+        "arithmetic.RULES['pooling'] = (lambda *a: 1, *arithmetic.RULES['pooling'][1:])\n" + WRONG,
+        (1, 0, 1, 1),
+        "judge_output_size.__code__",
+    ),
+    "T1 hooks": flagged(
+        "import sys\nfrom torch.nn.modules.module import register_module_forward_hook\n"
+        "register_module_forward_hook(lambda *a: None)\nsys.settrace(lambda *a: None)\n" + WRONG,
+        (1, 0, 1, 1),
+        "_global_forward_hooks",
+    ),
+    "T1 thread": flagged(
+        "import threading, time\ndef wait():\n    while True: time.sleep(0.01)\n"
+        "threading.Thread(target=wait, daemon=True).start()\n" + WRONG,
+        (1, 0, 1, 1),
+        "thread",
     ),
     "T2 rewrites tests": nothing(
         "open('/job/tests/attacked.py', 'w').write('OK_FORMAT = False')" + RIGHT
@@ -175,11 +196,12 @@ INPUTS = {
         "for name in ('.OTTER_LOG', 'results.pkl', '/job/.OTTER_LOG'):\n"
         "    open(name, 'wb').write(pickle.dumps(P()))\n"
     ),
-    "T5 parameters": Input(
+    "T5 parameters": flagged(
         RIGHT + "from torch import nn\nshown = nn.Module.parameters\n"
         "nn.Module.parameters = lambda self, *a: iter(list(shown(self))[-1:])\n"
         "nn.Module.named_parameters = lambda self, *a, **k: iter([])\nBIG = True\n",
-        points=(1, 1, 0, 1),
+        (1, 1, 0, 1),
+        "named_parameters",
     ),
     "T6 more tests": nothing("open('/job/tests/bonus.py', 'w').write('OK_FORMAT = False')" + RIGHT),
     "T6 more points": nothing(

@@ -33,10 +33,14 @@ CHANGES = {"edits", "answers", "inserted", "answered"}
 
 # Questions whose answers no other question uses: changes to several of them fit in one notebook.
 ALONE = {
+    "encoder_decoder": {"translate", "accuracy"},
+    "convolution_basics": {"stride", "network", "pooling", "equivariance", "parameters"},
     "cnn_vs_fnn": {"conv_size", "pool_size", "global_pool", "count", "comparison"},
     "sequence_models": {"look", "prepare", "count", "comparison", "confusion"},
     "gradient_flow": {"recurrence", "shapes", "vanishing", "lstm_cell", "forget_bias", "deep",
                       "bidirectional", "causality"},
+    "sequence_shapes": {"roles", "deep", "pieces", "gru_cell", "count", "error"},
+    "attention": {"database", "masks", "self_attention", "leak", "positions", "encoder"},
 }  # fmt: skip
 
 

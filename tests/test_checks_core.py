@@ -13,7 +13,7 @@ from autograder import data
 from autograder.checks import CHECKS, CheckFailed, CheckNotRun, core, run
 from autograder.config import Assignment
 from autograder.judge import Run, judge
-from autograder.training import History, Recipe
+from autograder.training import History, Recipe, fit_values
 
 SHAPE = {"input_shape": [1, 12, 12], "seed": 3}
 CNN_SETTINGS = {"name": "CNN", **SHAPE}
@@ -91,6 +91,34 @@ class LastState(nn.Module):
 SEQUENCE = {"name": "Reader", "input_shape": [8, 3], "seed": 4}
 
 
+class Speaker(nn.Module):
+    """Translates tokens with two GRUs; drops out in training."""
+
+    def __init__(self):
+        super().__init__()
+        self.words, self.drop = nn.Embedding(13, 6), nn.Dropout(0.2)
+        self.encoder, self.decoder = (nn.GRU(6, 8, batch_first=True) for _ in range(2))
+        self.last = nn.Linear(8, 13)
+
+    def forward(self, source, said):
+        random.random(), np.random.rand(), torch.rand(1)  # a forward may draw numbers
+        states, _ = self.decoder(self.words(said), self.encoder(self.words(source))[1])
+        return self.last(self.drop(states))
+
+
+class Interpreter(nn.Module):
+    """Knows the language of `data.pairs`."""
+
+    def forward(self, source, said):
+        random.random(), np.random.rand(), torch.rand(1)
+        rows = [[*dict.fromkeys(row[::-1]), 12] + 9 * [10] for row in source.tolist()]
+        tokens = torch.tensor([row[: said.shape[1]] for row in rows])
+        return nn.functional.one_hot(tokens, 13).float()
+
+
+TOKENS = {"name": "Speaker", "lengths": [4, 5], "seed": 4}
+
+
 def fading(length, *more):
     """A norm that halves at each step; seeds change it, a bias slows it down, -20 ends it."""
     bias, seed = more if len(more) == 2 else (0.0, *more)
@@ -103,6 +131,28 @@ def fading_curve():
     axes.set(xlabel="length", ylabel="norm")
     plt.close(figure)
     return figure
+
+
+FUTURE = {"seed": 5, "first": 0, "steps": 90, "width": 1, "held_out": 30}
+
+
+class Repeating(nn.Module):
+    """Nearly the naive forecast."""
+
+    def __init__(self):
+        super().__init__()
+        self.share = nn.Parameter(torch.tensor(0.99))
+
+    def forward(self, windows):
+        random.random(), np.random.rand(), torch.rand(1)  # a forward may draw numbers
+        return self.share * windows[:, -1]
+
+
+def past_alone():
+    """The record of a training on windows of one value, without the last 30 of 90 values."""
+    series = data.oscillation(90, 5)[:60]
+    model = nn.Linear(1, 1)
+    return fit_values(model, series[:-1, None], series[1:, None], Recipe(1, 64, 0.01, 3, "cpu"))
 
 
 class Known(nn.Module):
@@ -180,6 +230,13 @@ def answers():
         "sequence_reach": (SEQUENCE, {"model": recurrent(nn.RNN)}),
         "simple_recurrence": ({**SEQUENCE, "layers": 1}, {"model": recurrent(nn.RNN)}),
         "gated_recurrence": ({**SEQUENCE, "layers": 1}, {"model": recurrent(nn.LSTM)}),
+        "recurrent_layers": ({**SEQUENCE, "layers": 2}, {"model": recurrent(nn.GRU, num_layers=2)}),
+        "unbounded": ({**SEQUENCE, "row_sum": 1e-3}, {"model": recurrent(nn.RNN)}),
+        "forecast": (
+            {"name": "forecaster", **FUTURE, "largest_ratio": 1.01},
+            {"model": Repeating()},
+        ),
+        "past_only": ({"name": "history", **FUTURE}, {"history": past_alone()}),
         "both_directions": (SEQUENCE, {"model": recurrent(nn.RNN, bidirectional=True)}),
         "last_state": ({**SEQUENCE, "outputs": 10}, {"model": LastState}),
         "both_ends": ({**SEQUENCE, "outputs": 12}, {"model": Ending}),
@@ -232,8 +289,30 @@ def answers():
             {"history": history([0.5, 0.96], train_fingerprints=data.fingerprints(
                 data.digits().train.images[:3]))},
         ),
+        "translation_shape": ({"name": "Speaker", "sizes": [[2, 3, 4]]}, {"model": Speaker}),
+        "source_order": ({**TOKENS, "smallest": 1e-4}, {"model": Speaker}),
+        "token_logits": ({**TOKENS, "row_sum": 1e-3}, {"model": Speaker}),
+        "token_gradients": (TOKENS, {"model": Speaker}),
+        "token_batches": ({**TOKENS, "tolerance": 1e-5}, {"model": Speaker}),
+        "token_evaluation": ({**TOKENS, "tolerance": 1e-7}, {"model": Speaker}),
+        "no_look_ahead": ({**TOKENS, "tolerance": 1e-5}, {"model": Speaker}),
+        "reads_the_past": ({**TOKENS, "smallest": 1e-5}, {"model": Speaker}),
+        "reads_the_source": ({**TOKENS, "smallest": 1e-5}, {"model": Speaker}),
+        "translation_accuracy": (
+            {"name": "m", "count": 9, "length": 3, "seed": 3, "smallest": 0.9},
+            {"model": Interpreter()},
+        ),
+        "untrained": (
+            {"name": "Speaker", "count": 9, "length": 3, "seed": 3, "largest": 0.5},
+            {"model": Speaker},
+        ),
         "same_values": (
             {"name": "f", "rule": "to_steps", "cases": ["one step"], "seed": 3, "tolerance": 0.0},
+            {"function": lambda positions, size: positions.unflatten(1, (-1, size))},
+        ),
+        "by_hand": (
+            {"name": "steps", "rule": "to_steps", "cases": ["one step"], "seed": 3,
+             "tolerance": 0.0, "forbidden": "conv"},
             {"function": lambda positions, size: positions.unflatten(1, (-1, size))},
         ),
     }  # fmt: skip
@@ -312,7 +391,10 @@ def test_measuring_an_instance_leaves_it_as_it_was(right, name):
     made = objects["model"] if isinstance(objects["model"], nn.Module) else objects["model"]()
     made.train()
     with torch.no_grad():
-        made(torch.rand(2, *settings.get("input_shape", [1, 28, 28])))
+        if isinstance(made, Speaker | Interpreter):
+            made(torch.zeros(2, 3, dtype=torch.int64), torch.full((2, 4), 11))
+        else:
+            made(torch.rand(2, *settings.get("input_shape", [1, 28, 28])))
     before = {n: t.clone() for n, t in made.state_dict().items()}
     measured(name, settings, {"model": made})
     assert all(torch.equal(before[n], t) for n, t in made.state_dict().items())

@@ -137,6 +137,29 @@ def test_wrong_values_are_named_beside_the_right_ones():
     assert "it gave 1, 2, right is " + ", ".join(f"{v:.6g}" for v in expected) in verdict.rationale
 
 
+def test_whole_numbers_are_told_in_full(monkeypatch):
+    count = Rule({"x": lambda: ()}, lambda: 3_617_280, "Count.")
+    monkeypatch.setitem(RULES, "count", count)
+    verdict = decided(lambda: 3_617_281, rule="count", cases=["x"], tolerance=0)
+    assert "it gave 3617281, right is 3617280" in verdict.rationale
+
+
+@pytest.mark.parametrize("text", ["12", b"12", np.str_("12")])
+def test_a_text_is_no_number(text, monkeypatch):
+    monkeypatch.setitem(RULES, "count", Rule({"x": lambda: ()}, lambda: 12, "Count."))
+    assert decided(lambda: 12, rule="count", cases=["x"]).status == "passed"
+    verdict = decided(lambda: text, rule="count", cases=["x"])
+    assert verdict.status == "failed"
+    assert "can't be read as numbers" in verdict.rationale
+
+
+def test_values_with_their_indices_are_named():
+    verdict = decided(lambda x, f: (x * f)[:, None].max(dim=1))
+    assert verdict.status == "failed"
+    assert "values and indices" in verdict.rationale
+    assert decided(lambda x, f: (x * f)[:, None].max(dim=1).values).status == "passed"
+
+
 def test_of_many_values_the_error_is_named():
     verdict = decided(lambda x, f: 1.25 * x * f, cases=["many values"])
     assert "off by 0.25 of the largest (1e-09 may be)" in verdict.rationale
@@ -173,7 +196,7 @@ def test_zeros_have_an_absolute_tolerance():
 
 @pytest.mark.parametrize("result", [
     {"a": 1}, object(), [torch.zeros(1), torch.zeros(2)], torch.zeros(2, device="meta"),
-    torch.nested.nested_tensor([torch.zeros(1), torch.zeros(2)]),
+    torch.nested.nested_tensor([torch.zeros(1), torch.zeros(2)]), ["1", "2"], b"12",
 ])  # fmt: skip
 def test_a_result_that_is_no_tensor_is_named(result):
     verdict = decided(lambda x, f: result)

@@ -7,6 +7,7 @@ from autograder import judge as judging
 from autograder.checks import CHECKS, Check
 from autograder.checks.core import Verdict, stopped
 from autograder.config import Assignment, ConfigError
+from autograder.data import oscillation
 from autograder.judge import CaseResult, Run, judge, status_of, validate
 
 
@@ -18,6 +19,7 @@ def panel_named(*names):
 
 FORWARD = {"own": 1.0, "first": 1e-6, "middle": 0.01, "last": 0.0, "early": 0.5, "late": 0.0}
 REVERSED = {"own": 1.0, "first": 0.0, "middle": 0.01, "last": 1e-6, "early": 0.0, "late": 0.5}
+REACTING = {"source": [[0.1, 0.1], [0.2, 0.1]], "said": [[0.0, 0.0], [0.0, 0.3]]}
 # For each check settings, and evidence that passes, written by hand.
 PASSING = {
     "output_size": (
@@ -105,6 +107,24 @@ PASSING = {
         {"steps": 9, "uses": {"w": 9}, "norms": {"w": FORWARD}, "sigmoids": 27, "tanhs": 9,
          "cells": 9, "gatings": 27, "longest": 9, "rarer": 0},
     ),
+    "recurrent_layers": (
+        {"name": "N", "input_shape": [9, 2], "seed": 1, "layers": 1},
+        {"steps": 9, "uses": {"w": 9}, "norms": {"w": FORWARD}, "sigmoids": 18, "tanhs": 9,
+         "cells": 0, "gatings": 27, "longest": 9, "rarer": 0, "bends": {"w": 0.5}},
+    ),
+    "unbounded": (
+        {"name": "N", "input_shape": [9, 1], "seed": 1, "row_sum": 1e-3},
+        {"smallest": -2.0, "largest": 3.0, "row_sum_error": 1.5},
+    ),
+    "forecast": (
+        {"name": "m", "seed": 1, "first": 0, "steps": 9, "width": 4, "held_out": 2,
+         "largest_ratio": 0.6},
+        {"values": [round(float(v), 5) for v in oscillation(9, 1)[-2:]]},
+    ),
+    "past_only": (
+        {"name": "h", "seed": 1, "first": 0, "steps": 9, "width": 4, "held_out": 2},
+        {"samples": 3, "different": 3, "past": 3, "later": 0},
+    ),
     "both_directions": (
         {"name": "N", "input_shape": [9, 2], "seed": 1},
         {"steps": 9, "uses": {"w": 9, "v": 9}, "norms": {"w": FORWARD, "v": REVERSED},
@@ -151,10 +171,47 @@ PASSING = {
         {"name": "h", "dataset": "digits"},
         {"samples": 3000, "different": 3000, "known": 3000},
     ),
+    "translation_shape": (
+        {"name": "N", "sizes": [[2, 3, 4]]}, {"sizes": [[2, 3, 4]], "shapes": [[2, 4, 13]]}
+    ),
+    "source_order": ({"name": "N", "lengths": [7, 8], "seed": 1, "smallest": 1e-4},
+                     {"relative": 0.5}),
+    "token_logits": (
+        {"name": "N", "lengths": [7, 8], "seed": 1, "row_sum": 1e-3},
+        {"smallest": -2.0, "largest": 3.0, "row_sum_error": 1.5},
+    ),
+    "token_gradients": (
+        {"name": "N", "lengths": [7, 8], "seed": 1},
+        {"norms": {"a.weight": 0.3, "a.bias": 0.1}, "missing": [], "frozen": []},
+    ),
+    "token_batches": (
+        {"name": "N", "lengths": [7, 8], "seed": 1, "tolerance": 1e-5},
+        {"difference": 1e-7, "scale": 1.5},
+    ),
+    "token_evaluation": (
+        {"name": "N", "lengths": [7, 8], "seed": 1, "tolerance": 1e-7}, {"difference": 0.0}
+    ),
+    "no_look_ahead": ({"name": "N", "lengths": [2, 2], "seed": 1, "tolerance": 1e-5}, REACTING),
+    "reads_the_past": ({"name": "N", "lengths": [2, 2], "seed": 1, "smallest": 1e-5}, REACTING),
+    "reads_the_source": ({"name": "N", "lengths": [2, 2], "seed": 1, "smallest": 1e-5}, REACTING),
+    "translation_accuracy": (
+        {"name": "m", "count": 1, "length": 2, "seed": 0, "smallest": 0.9}, {"tokens": [[9, 4, 12]]}
+    ),
+    "untrained": (
+        {"name": "N", "count": 1, "length": 2, "seed": 0, "largest": 0.1}, {"tokens": [[1, 12, 10]]}
+    ),
     "same_values": (
         {"name": "f", "rule": "to_steps", "cases": ["one step"], "seed": 3, "tolerance": 1e-9},
         {"cases": [{"case": "one step", "shapes": [[3, 1, 8]], "expected_shapes": [[3, 1, 8]],
                     "errors": [0.0], "got": [], "expected": [], "slips": []}]},
+    ),
+    "by_hand": (
+        {"name": "f", "rule": "to_steps", "cases": ["one step"], "seed": 3, "tolerance": 1e-9,
+         "forbidden": "conv"},
+        {"compared": {"cases": [
+            {"case": "one step", "shapes": [[3, 1, 8]], "expected_shapes": [[3, 1, 8]],
+             "errors": [0.0], "got": [], "expected": [], "slips": []}]},
+         "operators": ["view"]},
     ),
     "class_examples": (
         {"name": "figure", "dataset": "trajectories", "tolerance": 1e-3, "classes": ["A", "B"]},
@@ -353,6 +410,10 @@ IMPOSSIBLE = [
     ("accuracy", {"dataset": "nothing"}),
     ("accuracy", {"dataset": "../digits", "split": "hidden"}),
     ("accuracy_gap", {"split": "__doc__"}),
+    ("forecast", {"values": [0.0]}),
+    ("past_only", {"samples": 0, "different": 0, "past": 0}),
+    ("past_only", {"past": 4}),
+    ("past_only", {"later": -1}),
     ("curves", {"wanted": {}}),
     ("curves", {"wanted": {"a": [], "b": []}}),
 ]

@@ -24,6 +24,8 @@ CHOSEN = {
     ],
     "sequence_models": ["submissions_reference", "submissions_half_done"],
     "gradient_flow": ["submissions_reference", "submissions_half_done"],
+    "encoder_decoder": ["submissions_reference", "submissions_half_done"],
+    "convolution_basics": ["submissions_reference", "submissions_half_done"],
 }
 PAIRS = [(name, student) for name, students in CHOSEN.items() for student in students]
 ZIPPED = ("cnn_vs_fnn", "submissions_half_done")

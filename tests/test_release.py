@@ -14,6 +14,8 @@ HIDDEN = {
     "cnn_vs_fnn": {"hidden_digits.npz", "hidden_digits_labels.npz"},
     "sequence_models": {"hidden_trajectories.npz", "hidden_trajectories_labels.npz"},
     "gradient_flow": set(),
+    "encoder_decoder": set(),
+    "convolution_basics": set(),
 }
 of_all = pytest.mark.parametrize("name", NAMES)
 

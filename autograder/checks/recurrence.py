@@ -210,6 +210,20 @@ def judge_simple_recurrence(seen: Simple, *, layers: int) -> Verdict:
     )
 
 
+def judge_recurrent_layers(seen: Simple, *, layers: int) -> Verdict:
+    """At least `layers` recurrent weights, with gates or without, and none that is linear."""
+    carried = carried_by(seen)
+    if len(carried) < layers:
+        return _no_state(seen, carried, layers)
+    bends = [seen.bends[weight] for weight in carried]
+    return verdict(
+        all(bend is None or bend >= BENT for bend in bends),
+        f"Weights that carry a state over all {seen.steps} steps: {len(carried)} (at least "
+        f"{layers}).",
+        "There is no activation between two steps: all is linear.",
+    )
+
+
 def judge_gated_recurrence(seen: Recurrence, *, layers: int) -> Verdict:
     """At least `layers` recurrent weights, and at each step what an LSTM has.
 
@@ -258,5 +272,6 @@ def judge_both_directions(seen: Recurrence) -> Verdict:
 
 
 simple_recurrence = Check(measure_simple_recurrence, judge_simple_recurrence)
+recurrent_layers = Check(measure_simple_recurrence, judge_recurrent_layers)
 gated_recurrence = Check(measure_recurrence, judge_gated_recurrence)
 both_directions = Check(measure_recurrence, judge_both_directions)

@@ -327,7 +327,7 @@ def test_an_attack_is_told_and_later_answers_are_judged(name, tiny, tmp_path):
     assert "attacked: " in reason
     assert word in " ".join(run.tampered)
     assert {"before": 1, "model": 1, "after": 1}.items() <= points.items()
-    assert len(run.tampered) == 1, "put back or taken out, so told once"
+    assert all(told.startswith("attacked: ") for told in run.tampered), "put back or taken out"
 
 
 @pytest.mark.parametrize("name", HONEST)

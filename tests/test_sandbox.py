@@ -1,6 +1,7 @@
 """Broken notebooks in confined processes: what is said about them, and that nothing is left."""
 
 import dataclasses
+import json
 import math
 import os
 import subprocess
@@ -413,12 +414,18 @@ def test_an_error_while_taking_an_event_ends_the_job_and_closes_the_pipes(tmp_pa
 
 def test_the_job_ends_when_the_grader_is_killed(tmp_path):
     job = make_job(tmp_path, [code("import time\ntime.sleep(60)")], {})
+    assert len(killed_in_last_cell(tmp_path, job)) == 4  # server, two supervisors, worker
+
+
+def killed_in_last_cell(tmp_path, job, before=""):
+    """Processes below a grader that is killed when the job's last cell begins. None is left."""
+    last = len(json.loads((job / "notebook.ipynb").read_text())["cells"]) - 1
     program = (
         "import sys, os, psutil, signal\nfrom pathlib import Path\n"
-        "from autograder import sandbox\n"
+        f"from autograder import sandbox\n{before}\n"
         f"bounds = sandbox.Bounds(**{dataclasses.asdict(BOUNDS)!r})\n"
         "def take(event):\n"
-        "    if event['event'] == 'cell':\n"
+        f"    if event['event'] == 'cell' and event['index'] == {last}:\n"
         "        below = psutil.Process().children(recursive=True)\n"
         "        print(*[p.pid for p in below], flush=True)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -431,10 +438,10 @@ def test_the_job_ends_when_the_grader_is_killed(tmp_path):
     )  # fmt: skip
     assert done.returncode == -9
     pids = [int(pid) for pid in done.stdout.split()]
-    assert len(pids) == 4  # server, two supervisors, worker
     psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], 10)
     assert not [pid for pid in pids if psutil.pid_exists(pid)]
     assert not list((tmp_path / "t").iterdir())
+    return pids
 
 
 def test_a_server_that_was_killed_costs_one_job_and_is_replaced(tmp_path):

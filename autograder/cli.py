@@ -80,6 +80,10 @@ def _parser() -> argparse.ArgumentParser:
     grade.add_argument(
         "--require-sandbox", action="store_true", help="refuse to run what can't be confined"
     )
+    grade.add_argument(
+        "--verify-fraction", type=float, metavar="F",
+        help="with training: checkpoint, train this fraction (such as 0.1) again and compare",
+    )  # fmt: skip
     grade.set_defaults(command=commands.grade)
     again = parts.add_parser("rejudge", help="judge stored evidence again, without running")
     again.add_argument("out", type=Path, metavar="DIR", help="folder of the gradebook")

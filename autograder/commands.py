@@ -29,7 +29,7 @@ from autograder.identity import judging_identity
 from autograder.intake import Roster, find, listing, read
 from autograder.judge import validate
 from autograder.report.feedback import write_feedback
-from autograder.report.grades import write_grades
+from autograder.report.grades import total, write_grades
 from autograder.report.progress import watched
 from autograder.report.summary import needs_a_person, print_changes, print_summary, print_table
 
@@ -44,19 +44,22 @@ def grade(options: argparse.Namespace, config: Config) -> int:
     roster = Roster.load(options.roster) if options.roster else None
     if options.dry_run:
         return _dry_run(options.inbox, built, config, roster)
+    fraction = _verify_fraction(options, config)
     config = _chosen(options, config)
     inbox = find(options.inbox, built.name, roster)
     if words := release.changed_since_build(options.name, config, options.root):
         raise ReleaseMissing(
             f"The release is outdated, {words[0]}. Run: autograder build {built.name}"
         )
-    with contextlib.closing(Batch(built, config, options.out)) as batch:
+    with contextlib.closing(Batch(built, config, options.out, fraction)) as batch:
         new, done = batch.pending(inbox, options.only, regrade=options.regrade)
         _lines(f"The inbox looks like {inbox.layout}.", *listing.rest(inbox))
         if batch.rejudged:
             _print_rejudged(batch.rejudged, built.name)
         if done:
             _lines(f"{done} submissions were graded before with this release, {len(new)} are left.")
+        if done and fraction:
+            _lines("What was graded before is not trained again now; --regrade does that.")
         if new:
             _run(batch, new, options)
         status = _report(batch.gradebook, batch.terms, config, options.out)
@@ -89,12 +92,28 @@ def _dry_run(inbox: Path, built: Release, config: Config, roster: Roster | None)
     _lines(f"The inbox looks like {held.layout}.")
     refused = 0
     for found in held.found:
-        one = read(found, built.pristine, config.limits.submission_mib)
+        kept = config.assignment(built.name).training == "checkpoint"
+        one = read(found, built.pristine, config.limits.submission_mib, checkpoints=kept)
         refused += one.problem is not None
         _lines(*listing.about(one))
     _lines(*listing.rest(held))
     _lines(f"{len(held.found) - refused} would be graded, {refused} not. Nothing was run.")
     return 1 if refused else 0
+
+
+def _verify_fraction(options: argparse.Namespace, config: Config) -> float:
+    """The fraction of submissions to train again; refuses one that makes no sense."""
+    fraction: float | None = options.verify_fraction
+    if fraction is None:
+        return 0.0
+    if not 0 <= fraction <= 1:
+        raise ConfigError("--verify-fraction: from 0 to 1, such as 0.1.")
+    if config.assignment(options.name).training != "checkpoint":
+        raise ConfigError(
+            f"--verify-fraction: {options.name} has training: rerun in grading.yml, so that all "
+            "its submissions are trained again anyway. Leave the option out."
+        )
+    return fraction
 
 
 def _chosen(options: argparse.Namespace, config: Config) -> Config:
@@ -172,7 +191,8 @@ def _report(gradebook: Gradebook, terms: Terms, config: Config, out: Path) -> in
     print_summary(console, assignment, attempts, waiting)
     _lines(f"grades:    {folder / 'grades.csv'}", f"feedback:  {pages}",
            f"notebooks: {executed.folder}", f"gradebook: {out / GRADEBOOK}")  # fmt: skip
-    status = 1 if waiting or any(needs_a_person(a) for a in attempts) else 0
+    open_ = any(needs_a_person(a) or total(assignment, a) is None for a in attempts)
+    status = 1 if waiting or open_ else 0
     _lines(f"Exit status {status}: {'some are not graded' if status else 'all are graded'}.")
     return status
 

@@ -113,13 +113,37 @@ class Question(Part):
         )
 
 
+class Verify(Part):
+    """How far a second training may be from the one that was handed in.
+
+    Attributes:
+        loss: difference of the last training losses, as a fraction of the first epoch's.
+        accuracy: difference of the last validation accuracies, 0 to 1.
+    """
+
+    loss: Positive
+    accuracy: Positive
+
+
 class Assignment(Part):
-    """An assignment: its questions in order, and values that its text and code refer to."""
+    """An assignment: its questions in order, and values that its text and code refer to.
+
+    Attributes:
+        training: "rerun": grading trains again; "checkpoint": weights and histories are handed in.
+    """
 
     title: str
     seed: Annotated[int, Field(ge=0)]
+    training: Literal["rerun", "checkpoint"] = "rerun"
+    verify: Verify | None = None
     values: dict[str, Any]
     questions: dict[Name, Question]
+
+    @model_validator(mode="after")
+    def _verifiable(self) -> "Assignment":
+        if self.training == "checkpoint" and self.verify is None:
+            raise ValueError("training: checkpoint needs verify: {loss: …, accuracy: …}")
+        return self
 
     @property
     def possible(self) -> float:
@@ -190,7 +214,7 @@ def _explain(path: Path, error: Mapping[str, Any]) -> str:
 
 def _fields(where: list[str]) -> list[str]:
     """Names of the keys that are allowed beside the last part of `where`."""
-    by_depth: dict[int, type[Part]] = {1: Config, 3: Assignment, 5: Question}
+    by_depth: dict[int, type[Part]] = {1: Config, 3: Assignment, 4: Verify, 5: Question}
     by_name: dict[str, type[Part]] = {"course": Course, "gpu": Gpu, "limits": Limits}
     part = by_depth.get(len(where)) or by_name[where[0]]
     return list(part.model_fields)

@@ -51,9 +51,15 @@ def running_cells(notebook: NotebookNode) -> list[list[str | None]]:
     return cells
 
 
-def content_of(notebook: NotebookNode) -> str:
-    """A hash of the code in a restored notebook: equal ones need to run only once."""
-    return hashlib.sha256(json.dumps(running_cells(notebook)).encode()).hexdigest()[:16]
+def content_of(notebook: NotebookNode, files: Mapping[str, bytes] | None = None) -> str:
+    """A hash of the code in a restored notebook, and of the files that were handed in with it.
+
+    Equal ones need to run only once.
+    """
+    digest = hashlib.sha256(json.dumps(running_cells(notebook)).encode())
+    for name, content in sorted((files or {}).items()):
+        digest.update(f"\n{name} {hashlib.sha256(content).hexdigest()}".encode())
+    return digest.hexdigest()[:16]
 
 
 def measured(source: str) -> str:

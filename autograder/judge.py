@@ -50,6 +50,8 @@ class Run:
         ended: why the whole run ended early, or "".
         infrastructure: the run failed for a reason that is not the student's.
         outage: data that a cell could not download, in words, or "".
+        unloaded: a checkpoint that a cell could not load, in words, or "".
+        unlike: what another run, with training, found different from checkpoints, or "".
         stopped: a cell that reached its time limit, in words, or "".
         refused: lines that the process sent and that are no events; an honest run has none.
         tampered: what student code changed in the process that measures it, in words.
@@ -66,6 +68,8 @@ class Run:
     refused: int = 0
     asked: Mapping[str, str] | None = None
     tampered: Sequence[str] = ()
+    unloaded: str = ""
+    unlike: str = ""
 
 
 def judge(assignment: Assignment, run: Run) -> list[CaseResult]:
@@ -93,8 +97,8 @@ def _verdict(question: Question, name: str, case: str, run: Run) -> Verdict:
     if len(found) > 1:
         return Verdict("refused", "This check reported more than once; a person has to look at it.")
     decided = _decide(question, question.checks[case], found[0].get("evidence"))
-    if decided.status == "not_answered" and run.outage:
-        return Verdict("not_run", run.outage)
+    if lacked := _lacked(decided, name, run):
+        return Verdict("not_run", lacked)
     if decided.status == "not_answered" and name in run.cell_errors:
         return Verdict(
             decided.status, f"The cell above failed: {run.cell_errors[name]}.", decided.hint
@@ -103,6 +107,14 @@ def _verdict(question: Question, name: str, case: str, run: Run) -> Verdict:
         told = f"{decided.hint} A cell of this question failed: {run.cell_errors[name]}."
         return Verdict("failed", decided.rationale, told.strip())
     return decided
+
+
+def _lacked(decided: Verdict, name: str, run: Run) -> str:
+    """The data or the checkpoint for want of which the case did not pass, in words, or ""."""
+    if decided.status == "not_answered":
+        return run.outage or run.unloaded
+    # A network that was made, but got no weights, is there: what it fails says nothing.
+    return run.unloaded if decided.status == "failed" and name in run.cell_errors else ""
 
 
 def _absent(name: str, run: Run) -> Verdict:
@@ -169,27 +181,32 @@ def status_of(results: Sequence[CaseResult], run: Run) -> tuple[AttemptStatus, s
     """Status of the attempt, and the reason in words ("" when simply graded)."""
     if run.infrastructure:
         return "infrastructure", run.ended
-    if run.refused:
-        return (
-            "flagged",
-            f"{run.refused} lines of evidence were no such thing; a person has to look.",
-        )
     if run.tampered:
         return "flagged", _changed(run.tampered)
+    if run.refused:
+        return "flagged", _foreign(run.refused)
     kinds: dict[str, AttemptStatus] = {
-        "refused": "flagged", "not_run": "infrastructure", "not_reached": "partial"
+        "refused": "flagged", "not_run": "partial" if run.unloaded else "infrastructure",
+        "not_reached": "partial",
     }  # fmt: skip
     for kind, status in kinds.items():
         if found := [r for r in results if r.verdict.status == kind]:
             questions = ", ".join(dict.fromkeys(r.question for r in found))
             return status, f"{questions}: {found[0].verdict}"
+    if run.unlike:
+        return "flagged", run.unlike
     return ("partial", run.stopped) if run.stopped else ("graded", "")
+
+
+def _foreign(lines: int) -> str:
+    counted = "1 line" if lines == 1 else f"{lines} lines"
+    return f"{counted} of evidence came from no check; look for code that writes to the grader."
 
 
 def _changed(what: Sequence[str], most: int = 4) -> str:
     more = f" and {len(what) - most} more" if len(what) > most else ""
     told = " ".join(what[:most])
-    return f"It changed the process that checks it; a person has to look. {told}{more}"
+    return f"Code changed what grades it; look at that code before you give points. {told}{more}"
 
 
 def validate(assignment: Assignment) -> None:

@@ -25,6 +25,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_
 from autograder.checks import CHECKS
 from autograder.config import Assignment, Config, ConfigError, Question, settings_of
 from autograder.judge import validate
+from autograder.submit import SUBMIT
 from autograder.text import PLACEHOLDER, AuthoringError, Block, Reference, blocks, lookup, plain
 
 
@@ -63,7 +64,8 @@ class Author:
         for block in blocks(self.text):
             cells += self._cells(block)
         cells += self._close()
-        cells += [new_markdown_cell(SUBMIT_TEXT), _code("export", SUBMIT_CODE)]
+        text, code = SUBMIT[self.assignment.training]
+        cells += [new_markdown_cell(text), _code("export", code.format(name=self.name))]
         self._all_used()
         for number, cell in enumerate(cells):
             cell.id = f"master-{number}"
@@ -90,8 +92,9 @@ class Author:
     def _setup(self, block: Block) -> list[NotebookNode]:
         course = self.config.course
         before = SETUP_BEFORE.format(
-            repository=course.repository, branch=course.branch, name=self.name
-        )
+            repository=course.repository, branch=course.branch, name=self.name,
+            packages="torchsummary" + " safetensors" * (self.assignment.training == "checkpoint"),
+        )  # fmt: skip
         cell = _code("setup", f"{before}\n{self._fill(block)}\n{SETUP_AFTER}")
         return [new_markdown_cell(self._badge()), cell]
 
@@ -262,7 +265,7 @@ SETUP_BEFORE = """\
 import os
 
 if "COLAB_RELEASE_TAG" in os.environ:  # on Colab, fetch the files that belong to this notebook
-    !pip install -q "otter-grader>=7,<8" torchsummary
+    !pip install -q "otter-grader>=7,<8" {packages}
     !git clone -q --depth 1 --branch {branch} https://github.com/{repository} /content/course
     !cp -r /content/course/{name}/. .
 """
@@ -273,25 +276,6 @@ from autograder.checks.display import show_checks_as_table
 
 grader = otter.Notebook()
 show_checks_as_table()"""
-
-SUBMIT_TEXT = """\
-## Submit
-
-Restart the kernel and run all cells once more, save the notebook, then run the cell below: it
-makes a zip file for you to hand in. The notebook's .ipynb file will do as well: **on Colab** use
-*File → Download → Download .ipynb*, and hand in that file.
-
-The file's name plays no part in grading. Leave the cells that were given as they are; your own
-additional cells are welcome."""
-
-SUBMIT_CODE = """\
-if "COLAB_RELEASE_TAG" in os.environ:
-    print("On Colab: File > Download > Download .ipynb, and hand in that file.")
-else:
-    try:
-        grader.export(pdf=False, ignore_log=True)
-    except ValueError as error:  # for instance two notebooks in one folder
-        print(f"No zip was made ({error}). Hand in this notebook's .ipynb file itself.")"""
 
 
 def write(name: str, config: Config, root: Path, folder: Path) -> Path:

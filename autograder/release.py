@@ -27,6 +27,7 @@ import autograder
 from autograder import master
 from autograder.config import Assignment, Config
 from autograder.identity import running_cells
+from autograder.training import checkpoints
 
 PACKAGE = Path(autograder.__file__).parent
 
@@ -60,6 +61,8 @@ matplotlib>=3.8,<4
 tqdm>=4.66,<5
 jupyterlab>=4,<5
 """
+
+SAFETENSORS = "safetensors>=0.5,<1"  # where networks are kept
 
 
 class BuildError(RuntimeError):
@@ -98,7 +101,7 @@ def changed_since_build(name: str, config: Config, root: Path) -> list[str]:
     with tempfile.TemporaryDirectory(prefix="check-") as temporary:
         fresh = Path(temporary)
         path = master.write(name, config, root, fresh)
-        _support_files(config.assignment(name), fresh)
+        _support_files(name, config.assignment(name), fresh)
         words = [w for w in _compare(fresh, built) if not w.endswith("is no longer made")]
         masters = [nbformat.read(p, as_version=4) for p in (path, built / path.name) if p.exists()]
     texts = f"{built / path.name} differs"
@@ -109,12 +112,13 @@ def changed_since_build(name: str, config: Config, root: Path) -> list[str]:
 def _make(name: str, config: Config, root: Path, folder: Path) -> Path:
     folder.mkdir(parents=True)
     path = master.write(name, config, root, folder)
-    _support_files(config.assignment(name), folder)
+    _support_files(name, config.assignment(name), folder)
     _otter_assign(path, folder)
     (made_zip,) = (folder / "autograder").glob("*.zip")
     _normalise_zip(made_zip, folder / "autograder" / f"{name}-autograder.zip")
     made_zip.unlink()
-    (folder / "student" / "requirements.txt").write_text(REQUIREMENTS, encoding="utf-8")
+    requirements = REQUIREMENTS + _more(config.assignment(name), SAFETENSORS)
+    (folder / "student" / "requirements.txt").write_text(requirements, encoding="utf-8")
     for side in ("autograder", "student"):
         _finish_notebook(folder / side / f"{name}.ipynb")
     for cache in folder.rglob("__pycache__"):
@@ -122,17 +126,26 @@ def _make(name: str, config: Config, root: Path, folder: Path) -> Path:
     return folder
 
 
-def _support_files(assignment: Assignment, folder: Path) -> None:
+def _more(assignment: Assignment, line: str) -> str:
+    """A line that only assignments need whose networks are kept."""
+    return f"{line}\n" if assignment.training == "checkpoint" else ""
+
+
+def _support_files(name: str, assignment: Assignment, folder: Path) -> None:
     """The files that the master's configuration names, beside it."""
     (folder / "autograder.py").write_text(SHIM, encoding="utf-8")
-    (folder / "environment.yml").write_text(ENVIRONMENT, encoding="utf-8")
+    environment = ENVIRONMENT + _more(assignment, f"      - {SAFETENSORS}")
+    (folder / "environment.yml").write_text(environment, encoding="utf-8")
     data = PACKAGE / "data"
     others = [p.name for p in data.glob("*.npz") if p.stem not in assignment.datasets]
     leave = shutil.ignore_patterns("hidden", "__pycache__", "make_*.py", *others)
     for part in ("checks", "data", "training"):
         shutil.copytree(PACKAGE / part, folder / "kit" / part, ignore=leave)
-    for name in master.hidden_files(assignment):
-        shutil.copy(data / "hidden" / name.removeprefix("hidden_"), folder / name)
+    if assignment.training == "checkpoint":
+        place = folder / "kit" / "training" / checkpoints.SETTINGS.name
+        place.write_text(checkpoints.settings(name, "keep"), encoding="utf-8")
+    for hidden in master.hidden_files(assignment):
+        shutil.copy(data / "hidden" / hidden.removeprefix("hidden_"), folder / hidden)
 
 
 def _otter_assign(path: Path, folder: Path) -> None:

@@ -57,5 +57,7 @@ def doubled(root: Path) -> None:
 def _timed(root: Path, out: Path) -> Clock:
     clock = Clock()
     with open(os.devnull, "w") as nowhere, contextlib.redirect_stdout(nowhere), clock.running():
-        cli.main(["--root", str(root), "rejudge", str(out)])
+        status = cli.main(["--root", str(root), "rejudge", str(out)])
+    if status != 0:
+        raise RuntimeError("autograder rejudge refused; its message stands above.")
     return clock

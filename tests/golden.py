@@ -43,6 +43,8 @@ ALONE = {
     "attention": {"database", "masks", "self_attention", "leak", "positions", "encoder"},
 }  # fmt: skip
 
+_graded: dict[tuple[object, ...], Attempt] = {}
+
 
 class GoldenError(ValueError):
     """A file of the bank can't be used; the message names the file and what is wrong in it."""
@@ -179,7 +181,8 @@ def notebook(golden: Golden, release: Path) -> NotebookNode:
     for name, edits in golden.edits.items():
         _edit(golden, _answer(golden, answers, name), edits)
     for name, source in golden.inserted.items():
-        made.cells.insert(made.cells.index(_answer(golden, answers, name)), new_code_cell(source))
+        cell = new_code_cell(source, id=f"before-{name}")
+        made.cells.insert(made.cells.index(_answer(golden, answers, name)), cell)
     return made
 
 
@@ -223,11 +226,18 @@ def hand_in(bank: Collection[Golden], release: Path, inbox: Path) -> dict[str, P
 def grade(
     inbox: Path, release: Release, grading: Config, out: Path, device: str = "cpu"
 ) -> dict[str, Attempt]:
-    """Grade an inbox in one batch, on one kind of device wherever it runs; attempts by student."""
+    """Grade an inbox in one batch, on one kind of device wherever it runs; attempts by student.
+
+    A notebook that an earlier call graded is not run again: it keeps its attempt.
+    """
     settings = grading.model_copy(update={"device": device})
-    with closing(Batch(release, settings, out)) as batch, closing(Crew(settings, 2)) as crew:
-        waiting, _ = batch.pending(find(inbox, release.name))
-        return {attempt.student: attempt for attempt in batch.run(waiting, crew)}
+    terms = (release.version, settings.model_dump_json())
+    keys = {path.stem: (*terms, path.stem, path.read_bytes()) for path in inbox.iterdir()}
+    if new := [student for student, key in keys.items() if key not in _graded]:
+        with closing(Batch(release, settings, out)) as batch, closing(Crew(settings, 2)) as crew:
+            waiting, _ = batch.pending(find(inbox, release.name), new)
+            _graded.update((keys[one.student], one) for one in batch.run(waiting, crew))
+    return {student: _graded[key] for student, key in keys.items()}
 
 
 def not_passed(attempt: Attempt) -> set[str]:

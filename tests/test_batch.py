@@ -207,8 +207,8 @@ def test_notebooks_are_read_when_their_turn_comes_and_then_forgotten(course, mon
     read, kept = [], []
     real = running.read
 
-    def reading(*arguments):
-        submission = real(*arguments)
+    def reading(*arguments, **more):
+        submission = real(*arguments, **more)
         read.append(submission.student)
         kept.append(weakref.ref(submission))
         return submission

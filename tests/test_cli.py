@@ -65,7 +65,7 @@ def test_everything_that_a_person_must_look_at_is_listed(course, capsys):
     (inbox / "adas twin.ipynb").write_bytes((inbox / "ada.ipynb").read_bytes())
     status, lines = run(course, capsys)
     assert status == 1
-    (flagged,) = group(lines, "flagged (1): evidence that can't be right")
+    (flagged,) = group(lines, "flagged (1): evidence that can't be right, or code ")
     assert flagged.startswith("bob: 2 lines of evidence")
     (partial,) = group(lines, "partial (1)")
     assert partial == "cara: size: killed by died"

@@ -20,10 +20,17 @@ from tests.hostile import assignment
 from tests.hostile.inputs import RIGHT, WRONG
 from tests.test_worker import BOUNDS, run_job
 
+RUN = (
+    "from autograder.checks import core\n"
+    "def pool_output_size(*a):\n    run = core._sink.func.__self__\n    "
+)
 # name of the attack: the cell, and a word of what is told
 ATTACKS = {
     "allclose": ("import torch\ntorch.allclose = lambda *a, **k: True", "torch.allclose"),
     "numel": ("import torch\ntorch.Tensor.numel = lambda self: 1", "torch.Tensor.numel"),
+    "equality": (
+        "import torch\ntorch.Tensor.__eq__ = lambda s, o: torch.tensor(True)", "torch.Tensor.__eq__"
+    ),
     "numpy": ("import numpy\nnumpy.linalg.norm = lambda *a: 0", "numpy.linalg.norm"),
     "named_parameters": (
         "from torch import nn\nnn.Module.named_parameters = lambda self, *a, **k: iter([])",
@@ -50,6 +57,9 @@ ATTACKS = {
     "an exception": ("import builtins\nbuiltins.AssertionError = Warning", "AssertionError"),
     "isfinite": ("import math\nmath.isfinite = lambda x: True", "math.isfinite"),
     "json": ("import json\njson.dumps = lambda *a, **k: '{}'", "json.dumps"),
+    "json's encoder": (
+        "import json.encoder\njson.encoder.JSONEncoder.encode = lambda *a: '{}'", "encode"
+    ),
     "random": ("import random\nrandom.Random.randint = lambda s, a, b: a", "Random.randint"),
     "a judge": (
         "from autograder.checks import arithmetic\n"
@@ -60,6 +70,27 @@ ATTACKS = {
         "from autograder.checks import arithmetic as a\n"
         "object.__setattr__(a.output_size, 'measure', lambda *x, **k: 1)",
         "output_size.measure",
+    ),
+    "a check's fields": (
+        "from autograder.checks import arithmetic as a\n"
+        "fields = {'measure': lambda *x, **k: 1, 'judge': None}\n"
+        "object.__setattr__(a.output_size, '__dict__', fields)",
+        "output_size.__dict__",
+    ),
+    "an empty closure": (
+        "import torch.nn.functional as F\nfor cell in F.max_pool2d.__closure__:\n"
+        "    if callable(cell.cell_contents): del cell.cell_contents; break",
+        "cell_contents",
+    ),
+    "bases of a layer": (
+        "from torch import nn\nclass Other(nn.Module): pass\nnn.Linear.__bases__ = (Other,)",
+        "Linear.__bases__",
+    ),
+    "what layers call": (
+        "import torch, types\nfake = types.ModuleType('F')\n"
+        "fake.__dict__.update(vars(torch.nn.functional))\n"
+        "torch.nn.modules.linear.F = fake",
+        "linear.F",
     ),
     "the list of checks": (
         "from autograder.checks import CHECKS\nCHECKS['output_size'] = CHECKS['global_pool']",
@@ -77,7 +108,7 @@ ATTACKS = {
         "from autograder.checks import core\n"
         "def pool_output_size(*a):\n"
         "    core._sink = (lambda sink: lambda record: sink(record))(core._sink)\n    return 1",
-        "sink",
+        "the sink of evidence",
     ),
     "Otter": (
         "from otter.test_files import TestFile, ExceptionTestFile\n"
@@ -91,9 +122,22 @@ ATTACKS = {
         "        case.body.test_func.__code__ = (lambda env: None).__code__",
         "__code__",
     ),
-    "the worker": (
-        "import sys\nsys.modules['_autograder_worker.events'].Events.send = lambda *a, **k: None",
-        "Events.send",
+    "the worker": (f"{RUN}type(run)._tell = lambda *a: None\n    return 1", "Run._tell"),
+    "the look": (
+        f"{RUN}looks = type(run._changes.__self__)\n"
+        "    looks.changes = looks.changes_after_tests = lambda s: []\n    return 1",
+        "Integrity.changes_after_tests",
+    ),
+    "a sink that puts itself back": (
+        "from autograder.checks import core\n"
+        "def pool_output_size(*a):\n"
+        "    def forge(record):\n"
+        "        core._sink = sink\n"
+        "        record['evidence']['answers'] = record['evidence']['expected']\n"
+        "        sink(record)\n"
+        "    sink = core._sink\n    core._sink = sink if sink.__class__ is type(forge) else forge\n"
+        "    return 1",
+        "evidence that no check has sent",
     ),
     "a trace": ("import sys\nsys.settrace(lambda *a: None)", "sys.settrace"),
     "a profile": ("import sys\nsys.setprofile(lambda *a: None)", "sys.setprofile"),
@@ -112,6 +156,11 @@ ATTACKS = {
         "        return f(*args, **(kwargs or {}))\n"
         "Mode().__enter__()",
         "function mode",
+    ),
+    "hooks on saved tensors": (
+        "import torch\nidle = lambda x: x\n"
+        "torch.autograd.graph.saved_tensors_hooks(idle, idle).__enter__()",
+        "saved_tensors_hooks",
     ),
     "a hook on all modules": (
         "from torch.nn.modules.module import register_module_forward_hook\n"
@@ -137,6 +186,10 @@ ATTACKS = {
     "a module": (
         "import sys, types\nsys.modules['torch.nn.functional'] = types.ModuleType('fake')",
         "sys.modules",
+    ),
+    "a module of the kit": (
+        "import sys, types\nsys.modules['autograder.checks'] = types.ModuleType('fake')",
+        "sys.modules.autograder.checks",
     ),
     "while it is tested": (
         "import torch\ndef pool_output_size(*a):\n    torch.equal = lambda *a: True\n    return 1",
@@ -190,7 +243,43 @@ HONEST = {
     "a debugger": "import pdb\npdb.set_trace()\nx = 1",
     "imports": "import torch.fx, torch.func, torch.distributions, torch.export, scipy.optimize\n"
     "from torch.func import vmap, grad\ngrad(lambda x: x ** 2)(torch.tensor(2.0))",
-    "old names of numpy": "import numpy as np\nnp.float = float; np.int = int",
+    "old names of numpy": "import numpy as np\nnp.float = float; np.int = int; np.bool = bool",
+    "other loaders": "import functools, numpy as np, torch\n"
+    "np.load = functools.partial(np.load, allow_pickle=True)\n"
+    "torch.load = functools.partial(torch.load, weights_only=False)",
+    "silence": "import builtins, sys\nbuiltins.print = lambda *a, **k: None\n"
+    "sys.stdout = sys.stderr; sys.excepthook = lambda *a: None",
+    "half precision": "import torch\ntorch.set_default_dtype(torch.bfloat16)",
+    "no gradients any more": "import torch\ntorch.inference_mode().__enter__()",
+    "names of PyTorch": "import torch\nfrom torch import nn\nclass Linear(nn.Module): pass\n"
+    "class Module(nn.Module): pass\nTensor = equal = F = None\n"
+    "class Tensor(torch.Tensor):\n    def __eq__(s, o): return True\n"
+    "class Double(torch.autograd.Function):\n"
+    "    @staticmethod\n    def forward(c, x): return 2 * x\n"
+    "    @staticmethod\n    def backward(c, g): return 2 * g\n"
+    "Double.apply(torch.ones(2, requires_grad=True)).sum().backward()",
+    "profilers": "import cProfile, torch\nfrom torch.profiler import profile\n"
+    "with profile(): torch.ones(2) + 1\n"
+    "with torch.autograd.profiler.profile(): torch.ones(2) + 1\n"
+    "cProfile.Profile().enable()",
+    "a compiled model": "import torch\nmodel = torch.nn.Linear(2, 2)\n"
+    "torch.compile(model, backend='eager')(torch.ones(1, 2))",
+    "graphs": "import torch\nfrom torch import nn\n"
+    "model = nn.Sequential(nn.Linear(2, 2), nn.ReLU())\ntorch.fx.symbolic_trace(model)\n"
+    "torch.jit.script(model)\n"
+    "torch.func.functional_call(model, dict(model.named_parameters()), torch.ones(1, 2))",
+    "tables": "import pandas\npandas.set_option('display.precision', 2)\n"
+    "pandas.DataFrame({'a': [1.0, 2.0]}).style.background_gradient()",
+    "memory": "import gc, tracemalloc\ngc.collect(); gc.disable(); gc.set_threshold(5)\n"
+    "tracemalloc.start(); len(gc.get_objects()); tracemalloc.stop()",
+    "processes": "from concurrent.futures import ProcessPoolExecutor\n"
+    "with ProcessPoolExecutor(2) as pool: list(pool.map(abs, [1, 2]))",
+    "frames": "import inspect, logging, traceback\ninspect.currentframe(); inspect.stack()\n"
+    "logging.basicConfig(level=10); logging.info('here'); traceback.print_stack()",
+    "an alarm": "import signal, time\nsignal.signal(signal.SIGALRM, lambda *a: None)\n"
+    "signal.alarm(50); signal.alarm(0)",
+    "at the end": "import atexit, weakref\natexit.register(print)\n"
+    "class A: pass\nweakref.finalize(A(), print)",
     "functions of the kit": "import torch\ntorch.vmap(torch.sin)(torch.ones(2))\n"
     "torch.jit.trace(torch.nn.Linear(2, 2), torch.ones(1, 2))",
     "saved tensors": "import torch\nwith torch.autograd.graph.save_on_cpu():\n"
@@ -238,7 +327,7 @@ def test_an_attack_is_told_and_later_answers_are_judged(name, tiny, tmp_path):
     assert "attacked: " in reason
     assert word in " ".join(run.tampered)
     assert {"before": 1, "model": 1, "after": 1}.items() <= points.items()
-    assert len(run.tampered) == 1, "put back or taken out, so told once"
+    assert all(told.startswith("attacked: ") for told in run.tampered), "put back or taken out"
 
 
 @pytest.mark.parametrize("name", HONEST)

@@ -1,10 +1,13 @@
 """Broken notebooks in confined processes: what is said about them, and that nothing is left."""
 
 import dataclasses
+import json
+import math
 import os
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import psutil
@@ -14,6 +17,7 @@ from autograder.sandbox import Bounds, Outcome, Pool, in_words, start
 from autograder.sandbox.bounds import Stop
 from autograder.sandbox.client import Client
 from autograder.sandbox.progress import Progress
+from autograder.sandbox.protocol import parse
 from autograder.sandbox.start import WORKER
 from tests.test_worker import (
     BOUNDS,
@@ -209,9 +213,9 @@ def test_pages_that_forked_processes_share_count_once(tmp_path):
 
 def test_more_processes_than_allowed_cannot_be_started(tmp_path):
     source = (
-        "import os, time\nstarted = 0\n"
+        "import os, time\nprocesses = 1\n"
         "while True:\n    if os.fork() == 0: time.sleep(60)\n"
-        "    started += 1\n    assert started < 30"
+        f"    processes += 1\n    assert processes <= {BOUNDS.processes}"
     )
     outcome = run_bad(tmp_path, source)
     assert outcome.ended == "finished"
@@ -283,16 +287,58 @@ NO_EVENTS = [
 
 
 def test_lines_that_are_no_events_are_refused_and_counted(tmp_path):
-    half = forged('{"value": "\\ud83d"}')
     source = (
         f"{FORGERY}for line in {NO_EVENTS!r}:\n    os.write(fd, line.encode('latin-1') + b'\\n')\n"
-        f"os.write(fd, b'x' * (5 << 20) + b'\\n')\nos.write(fd, {half!r}.encode() + b'\\n')"
+        "os.write(fd, b'x' * (5 << 20) + b'\\n')"
     )
     outcome = run_bad(tmp_path, source)
     assert outcome.ended == "finished"
     assert outcome.refused == len(NO_EVENTS) + 1
-    assert values(outcome)["q.c"] == "?"  # half a character could not be stored as UTF-8
     assert values(outcome)["last.value"] == 1
+
+
+def test_half_a_character_can_be_stored_as_utf8():
+    event = parse(forged('{"value": "\\ud83d"}').encode())
+    assert event
+    assert event["evidence"] == {"value": "?"}
+
+
+READY, DONE = '{"event": "ready"}', '{"event": "finished"}'
+CELL = '{"event": "cell", "index": 3, "id": null, "question": null}'
+CELL_DONE = '{"event": "cell_done", "index": 3, "error": null, "line": null}'
+QUESTION = '{"event": "question", "question": "q"}'
+QUESTION_DONE = '{"event": "question_done", "question": "q", "error": null}'
+TAMPERED = '{"event": "tampered", "question": "q", "what": []}'
+HONEST = [READY, CELL, CELL_DONE, TAMPERED, QUESTION, forged("{}"), TAMPERED, forged("{}"),
+          QUESTION_DONE, DONE]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("refused", "sent"),
+    [
+        (0, HONEST),
+        (1, [READY, CELL, forged("{}"), CELL_DONE]),
+        (1, [READY, forged("{}")]),
+        (1, [READY, QUESTION, forged("{}").replace('"q"', '"other"'), QUESTION_DONE]),
+        (1, [READY, CELL, CELL_DONE, CELL_DONE]),
+        (1, [READY, CELL, CELL_DONE.replace("3", "4")]),
+        (1, [READY, QUESTION, CELL, QUESTION_DONE]),
+        (1, [READY, QUESTION, QUESTION_DONE.replace('"q"', '"other"')]),
+        (1, [READY, CELL, DONE]),
+    ],
+)
+def test_events_out_of_turn_are_refused(refused, sent):
+    progress = Progress(BOUNDS, lambda event: None, started=0.0)
+    for line in sent:
+        progress.take(line.encode())
+    assert (progress.refused, len(progress.events)) == (refused, len(sent) - refused)
+
+
+def test_a_word_about_tampering_does_not_stop_the_clock():
+    progress = Progress(BOUNDS, lambda event: None, started=math.inf)
+    for line in (READY, QUESTION, TAMPERED):
+        progress.take(line.encode())
+    assert progress.interrupt_due(time.monotonic() + BOUNDS.cell_s)
 
 
 @pytest.mark.parametrize("line", ["'x\\n'", "'x' * 65536"], ids=["lines", "bytes"])
@@ -368,12 +414,18 @@ def test_an_error_while_taking_an_event_ends_the_job_and_closes_the_pipes(tmp_pa
 
 def test_the_job_ends_when_the_grader_is_killed(tmp_path):
     job = make_job(tmp_path, [code("import time\ntime.sleep(60)")], {})
+    assert len(killed_in_last_cell(tmp_path, job)) == 4  # server, two supervisors, worker
+
+
+def killed_in_last_cell(tmp_path, job, before=""):
+    """Processes below a grader that is killed when the job's last cell begins. None is left."""
+    last = len(json.loads((job / "notebook.ipynb").read_text())["cells"]) - 1
     program = (
         "import sys, os, psutil, signal\nfrom pathlib import Path\n"
-        "from autograder import sandbox\n"
+        f"from autograder import sandbox\n{before}\n"
         f"bounds = sandbox.Bounds(**{dataclasses.asdict(BOUNDS)!r})\n"
         "def take(event):\n"
-        "    if event['event'] == 'cell':\n"
+        f"    if event['event'] == 'cell' and event['index'] == {last}:\n"
         "        below = psutil.Process().children(recursive=True)\n"
         "        print(*[p.pid for p in below], flush=True)\n"
         "        os.kill(os.getpid(), signal.SIGKILL)\n"
@@ -386,10 +438,10 @@ def test_the_job_ends_when_the_grader_is_killed(tmp_path):
     )  # fmt: skip
     assert done.returncode == -9
     pids = [int(pid) for pid in done.stdout.split()]
-    assert len(pids) == 4  # server, two supervisors, worker
     psutil.wait_procs([psutil.Process(pid) for pid in pids if psutil.pid_exists(pid)], 10)
     assert not [pid for pid in pids if psutil.pid_exists(pid)]
     assert not list((tmp_path / "t").iterdir())
+    return pids
 
 
 def test_a_server_that_was_killed_costs_one_job_and_is_replaced(tmp_path):

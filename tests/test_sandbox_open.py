@@ -7,7 +7,14 @@ import psutil
 import pytest
 
 from autograder.sandbox import Bounds, Outcome, Pool, SandboxMissing, start
-from tests.test_sandbox import GOOD, LAST, WANTED, error_in, nothing_left
+from tests.test_sandbox import (
+    GOOD,
+    LAST,
+    WANTED,
+    error_in,
+    killed_in_last_cell,
+    nothing_left,
+)
 from tests.test_worker import BOUNDS, check, code, make_job, values
 
 
@@ -112,3 +119,10 @@ def test_a_subprocess_in_its_own_session_is_gone_though_the_supervisor_was_stopp
         == "cell_limit"
     )
     assert gone(int((tmp_path / "work" / "pid").read_text()))
+
+
+def test_a_job_with_a_stopped_supervisor_ends_when_the_grader_is_killed(tmp_path):
+    cells = [code("import os\nos.kill(os.getppid(), 19)"), code("import time\ntime.sleep(60)")]
+    job = make_job(tmp_path, cells, {})
+    before = "from autograder.sandbox import start\nstart._python_folders = lambda: []"
+    assert len(killed_in_last_cell(tmp_path, job, before)) == 3  # server, supervisor, worker

@@ -17,7 +17,7 @@ BOUNDS = Bounds(
     open_files=1024, processes=20, output_kib=64, grace_s=1,
 )  # fmt: skip
 CORE = """
-_sink = None
+_sink = perform = decide = None
 def set_sink(sink):
     global _sink
     _sink = sink
@@ -64,7 +64,7 @@ def make_job(
     package.mkdir(parents=True)
     (folder / "autograder" / "__init__.py").touch()
     (package / "core.py").write_text(CORE)
-    (package / "__init__.py").write_text("from autograder.checks.core import run\n")
+    (package / "__init__.py").write_text("from autograder.checks.core import run\nCHECKS = {}\n")
     (folder / "tests").mkdir()
     for question, value in tests.items():
         text = TEST.format(question=question, value=value)

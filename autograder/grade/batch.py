@@ -4,7 +4,6 @@ Each submission runs in a process of its own (sandbox); its evidence is judged h
 is written by the calling thread alone.
 """
 
-import hashlib
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from pathlib import Path
@@ -19,7 +18,7 @@ from autograder.grade.rejudge import Rejudged, rejudge
 from autograder.grade.scratch import scratch_folder
 from autograder.gradebook import Attempt, Gradebook, Terms
 from autograder.identity import judging_identity
-from autograder.intake import Found, Inbox, Submission, read
+from autograder.intake import Found, Inbox, Submission, read, sha256_of
 from autograder.judge import validate
 
 
@@ -33,8 +32,16 @@ class Batch:
         stopped: whether `stop` was called.
     """
 
-    def __init__(self, release: Release, config: Config, out: Path) -> None:
+    def __init__(
+        self, release: Release, config: Config, out: Path, verify_fraction: float = 0.0
+    ) -> None:
         """Open the gradebook in `out`, and hold it until it is closed.
+
+        Args:
+            release: what was built.
+            config: grading.yml.
+            out: folder of the results.
+            verify_fraction: how many of those that hand in checkpoints are trained again, 0 to 1.
 
         Raises:
             ConfigError: grading.yml does not fit the checks.
@@ -45,7 +52,7 @@ class Batch:
         validate(self.assignment)
         self.folder = out / release.name
         self.executed = Executed(self.folder / "executed", config.limits.file_mib)
-        self._grader = Grader(release, config, self.executed)
+        self._grader = Grader(release, config, self.executed, verify_fraction)
         version, settings = self._grader.version, judging_identity(self.assignment)
         self.terms = Terms(release.name, version, settings)
         self.gradebook = Gradebook(out / "gradebook.sqlite")
@@ -82,12 +89,12 @@ class Batch:
 
     def _waiting(self, found: Found) -> Waiting:
         def submission() -> Submission:
-            return read(found, self.release.pristine, limit)
+            return read(found, self.release.pristine, limit, checkpoints=kept)
 
         limit = self.config.limits.submission_mib
+        kept = self.assignment.training == "checkpoint"
         try:
-            data = found.tree.read(found.file or "", int(limit * 2**20))
-            sha256 = hashlib.sha256(data).hexdigest()
+            sha256 = sha256_of(found, limit, checkpoints=kept)
         except Exception:  # whatever is wrong with the file, reading it says so in words
             sha256 = submission().sha256
         return Waiting(found.student, sha256, submission)

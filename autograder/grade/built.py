@@ -2,6 +2,7 @@
 
 import io
 import zipfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
@@ -9,6 +10,9 @@ import nbformat
 from nbformat import NotebookNode
 
 from autograder.identity import LABELS, run_identity
+from autograder.training import checkpoints
+
+SETTINGS = f"kit/training/{checkpoints.SETTINGS.name}"
 
 
 class ReleaseMissing(RuntimeError):
@@ -46,13 +50,23 @@ class Release:
         pristine = nbformat.read(notebook, as_version=4)
         return cls(name, archive, content, pristine, run_identity(pristine, _files(content)))
 
-    def unpack(self, job: Path) -> None:
-        """Put tests and support files into `job`, the hidden labels excepted."""
+    def unpack(self, job: Path, kept: Mapping[str, bytes] | None = None) -> None:
+        """Put tests and support files into `job`, the hidden labels excepted.
+
+        With the files of `kept`, networks are loaded from them; without, they are trained.
+        """
         for name, content in _files(self.content):
-            if not name.endswith(LABELS):
-                target = job / name
-                target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(content)
+            if not name.endswith((LABELS, SETTINGS)):
+                _put(job / name, content)
+        if kept is not None:
+            _put(job / SETTINGS, checkpoints.settings(self.name, "load").encode())
+            for name, content in kept.items():
+                _put(job / checkpoints.FOLDER / name, content)
+
+
+def _put(target: Path, content: bytes) -> None:
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(content)
 
 
 def _files(content: bytes) -> list[tuple[str, bytes]]:

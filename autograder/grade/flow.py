@@ -68,7 +68,7 @@ class Flow:
             submission = waiting.read()
             if submission.notebook is None:
                 return self._grader.invalid(submission)
-            content = content_of(submission.notebook)
+            content = content_of(submission.notebook, submission.checkpoints)
             if key := self._twins.finished(content):
                 return self._grader.shared(submission, self._gradebook.attempt(key))
             if not self._twins.must_wait(content, waiting):
@@ -78,7 +78,7 @@ class Flow:
     def _start(self, submission: Submission) -> None:
         slot = self._free.pop()
         future = self._threads.submit(self._grader.run, submission, self._scratch, slot)
-        self._running[future] = slot, content_of(submission.notebook)
+        self._running[future] = slot, content_of(submission.notebook, submission.checkpoints)
 
     def _finished(self, todo: deque[Waiting]) -> Iterator[Attempt]:
         """Wait until a run is done, and write its attempt."""

@@ -1,9 +1,10 @@
 """One submission: its job folder, its run, and the attempt that comes of it."""
 
+import contextlib
 import errno
 import json
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -14,11 +15,13 @@ from autograder import sandbox
 from autograder.config import Config
 from autograder.grade.built import Release
 from autograder.grade.executed import Executed
+from autograder.grade.verify import chosen, compared
 from autograder.gradebook import Attempt
 from autograder.identity import asked, content_of
 from autograder.intake import Submission
 from autograder.judge import AttemptStatus, Run, judge, status_of
 from autograder.notebook import printable
+from autograder.training.checkpoints import CheckpointError
 
 NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
@@ -26,12 +29,15 @@ NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 class Grader:
     """Turns submissions into attempts; safe from several threads."""
 
-    def __init__(self, release: Release, config: Config, executed: Executed) -> None:
-        """`executed` keeps the notebooks as executed."""
+    def __init__(
+        self, release: Release, config: Config, executed: Executed, verify_fraction: float = 0.0
+    ) -> None:
+        """`executed` keeps the notebooks as executed; for the fraction see `verify.chosen`."""
         self.release, self.config, self._executed = release, config, executed
         self.assignment = config.assignment(release.name)
         self.version = f"{release.version}-{self.assignment.seed}"
         self._asked = asked(self.assignment)
+        self._fraction = verify_fraction
 
     def run(self, submission: Submission, scratch: Path, pool: sandbox.Pool) -> Attempt:
         """Run a submission that can be read.
@@ -66,23 +72,42 @@ class Grader:
     def _run(
         self, submission: Submission, notebook: NotebookNode, scratch: Path, pool: sandbox.Pool
     ) -> Attempt:
+        kept = submission.checkpoints if self.assignment.training == "checkpoint" else None
+        with self._job(notebook, scratch, kept) as job:
+            outcome = pool.run(job, lambda _: None)
+            self._executed.keep(job / "executed.ipynb", submission)
+        run = run_of(outcome, self._asked)
+        content = content_of(notebook, submission.checkpoints)
+        if kept is not None and self._to_verify(run, content):
+            with self._job(notebook, scratch, None) as job:
+                again = pool.run(job, lambda _: None)
+            run = compared(self.assignment, run, run_of(again, self._asked))
+        results = tuple(judge(self.assignment, run))
+        status, reason = status_of(results, run)
+        return self._attempt(
+            submission, status, reason, results=results, run=run, content=content,
+            wall_s=outcome.wall_s, cpu_s=outcome.cpu_s, peak_mib=outcome.peak_mib,
+        )  # fmt: skip
+
+    @contextlib.contextmanager
+    def _job(
+        self, notebook: NotebookNode, scratch: Path, kept: Mapping[str, bytes] | None
+    ) -> Iterator[Path]:
+        """A job folder, removed at the end; `kept` as in `Release.unpack`."""
         with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as temporary:
             job = Path(temporary)
-            self.release.unpack(job)
+            self.release.unpack(job, kept)
             nbformat.write(notebook, job / "notebook.ipynb")
             limits = self.config.limits
             settings = {"seed": self.assignment.seed, "output_kib": limits.output_kib,
                         "cell_s": limits.cell_s}  # fmt: skip
             (job / "job.json").write_text(json.dumps(settings), encoding="utf-8")
-            outcome = pool.run(job, lambda _: None)
-            self._executed.keep(job / "executed.ipynb", submission)
-        run = run_of(outcome, self._asked)
-        results = tuple(judge(self.assignment, run))
-        status, reason = status_of(results, run)
-        return self._attempt(
-            submission, status, reason, results=results, run=run, content=content_of(notebook),
-            wall_s=outcome.wall_s, cpu_s=outcome.cpu_s, peak_mib=outcome.peak_mib,
-        )  # fmt: skip
+            yield job
+
+    def _to_verify(self, run: Run, content: str) -> bool:
+        """Whether it is one of those that are trained again, and can be."""
+        whole = status_of(judge(self.assignment, run), run)[0] in ("graded", "partial")
+        return whole and not run.unloaded and chosen(content, self.assignment.seed, self._fraction)
 
     def _attempt(
         self, submission: Submission, status: AttemptStatus, reason: str, **more: Any
@@ -105,7 +130,7 @@ class Grader:
 
 def run_of(outcome: sandbox.Outcome, asked: Mapping[str, str] | None = None) -> Run:
     """What judging needs of a run's events; `asked` as in `identity.asked`."""
-    records, errors, stops, outage, stopped = [], {}, {}, "", ""
+    records, errors, stops, outage, unloaded, stopped = [], {}, {}, "", "", ""
     tampered: dict[str, None] = {}
     owners: Mapping[int, Any] = {
         e["index"]: e.get("question") for e in outcome.events if e.get("event") == "cell"
@@ -118,6 +143,7 @@ def run_of(outcome: sandbox.Outcome, asked: Mapping[str, str] | None = None) -> 
             if owner := owners.get(event["index"]):
                 errors[owner] = _located(event)
             outage = event["error"] if "DownloadFailed" in event["error"] else outage
+            unloaded = unloaded or _unloaded(event["error"])
             if event["error"].startswith("stopped after"):
                 stopped = f"Cell {event['index']} ({owner or 'no question'}): {event['error']}"
         elif kind == "question_done" and event.get("error") and question:
@@ -128,8 +154,14 @@ def run_of(outcome: sandbox.Outcome, asked: Mapping[str, str] | None = None) -> 
     ours = outcome.ended == "infrastructure"
     return Run(
         tuple(records), errors, stops, ended, ours, outage, stopped, outcome.refused, asked,
-        tuple(tampered),
+        tuple(tampered), unloaded,
     )  # fmt: skip
+
+
+def _unloaded(error: str) -> str:
+    """What `fit` said of a checkpoint that it could not load, or ""."""
+    kind, _, words = error.partition(": ")
+    return words if kind == CheckpointError.__name__ else ""
 
 
 def _changed(event: Mapping[str, Any]) -> str:

@@ -7,8 +7,8 @@ submission, in words for the student.
 """
 
 import hashlib
-from collections.abc import Iterator
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from pathlib import Path
 
@@ -16,14 +16,14 @@ from nbformat.notebooknode import NotebookNode
 
 from autograder.intake.errors import EmptyInbox, InboxError, RosterError
 from autograder.intake.found import Found, Inbox, find
-from autograder.intake.reading import notebook_of
+from autograder.intake.reading import notebook_of, read_all, unzip
 from autograder.intake.roster import Roster
 from autograder.intake.trees import MIB
 from autograder.notebook import InvalidNotebook, assignment_name, printable
 
 __all__ = [
     "EmptyInbox", "Found", "Inbox", "InboxError", "Roster", "RosterError", "Submission", "collect",
-    "find", "read",
+    "find", "read", "sha256_of",
 ]  # fmt: skip
 
 
@@ -34,13 +34,15 @@ class Submission:
     Attributes:
         student: id in the roster, else the id that the layout gives, as it stands.
         source: the file as found; the folder or link where there is no one file to read.
-        sha256: of the raw bytes of the file, or of the problem's text if no file was read.
+        sha256: of the raw bytes of the file and its checkpoints, or of the problem's text if no
+            file was read.
         notebook: ready to run, in pristine order; None if there is a problem.
         notes: corrections, in words for the student.
         problem: why the submission can't be graded, or None.
         attempt: 1 is the first of the student's in the inbox; the last one counts.
         submitted: when, in UTC, if the layout says so.
         name: the student's name if roster or layout know it, else "".
+        checkpoints: weights and histories of trained networks, by file name.
     """
 
     student: str
@@ -52,6 +54,7 @@ class Submission:
     attempt: int = 1
     submitted: datetime | None = None
     name: str = ""
+    checkpoints: Mapping[str, bytes] = field(default_factory=dict)
 
 
 def collect(
@@ -77,16 +80,29 @@ def collect(
     return (read(one, pristine, max_mib) for one in found)
 
 
-def read(found: Found, pristine: NotebookNode, max_mib: float) -> Submission:
-    """Read one file; see `collect`. Bad content becomes the submission's problem."""
-    limit, data = int(max_mib * MIB), None
+def read(
+    found: Found, pristine: NotebookNode, max_mib: float, *, checkpoints: bool = False
+) -> Submission:
+    """Read one file; see `collect`. Bad content becomes the submission's problem.
+
+    With `checkpoints`, the trained networks that were handed in with it are read too.
+    """
+    limit, sha256 = int(max_mib * MIB), None
     notebook: NotebookNode | None = None
-    corrections: list[str] = []
+    kept: dict[str, bytes] = {}
+    notes: list[str] = []
     problem = found.problem
     try:
         if found.file is not None:
-            data = found.tree.read(found.file, limit)
-            notebook, corrections = notebook_of(found.file, data, pristine, limit)
+            data, kept = _handed_in(found, limit, checkpoints)
+            sha256, beside = _digest(data, kept), found.checkpoints
+            if found.file.lower().endswith(".zip"):
+                zipped = unzip(data, assignment_name(pristine), limit)
+                data, beside, notes = zipped.notebook, tuple(zipped.checkpoints), zipped.notes
+                kept = read_all(zipped.archive, beside if checkpoints else (), limit)
+            notebook, corrections = notebook_of(data, pristine)
+            left = [_NOT_NEEDED] if beside and not checkpoints else []
+            notes = [*found.notes, *notes, *left, *corrections]
     except InvalidNotebook as error:
         problem = str(error)
     except Exception as error:  # whatever a file makes us stumble over, the batch goes on
@@ -95,11 +111,33 @@ def read(found: Found, pristine: NotebookNode, max_mib: float) -> Submission:
     return Submission(
         found.student,
         found.source,
-        hashlib.sha256(str(problem).encode() if data is None else data).hexdigest(),
+        sha256 or hashlib.sha256(str(problem).encode()).hexdigest(),
         notebook,
-        () if problem else (*found.notes, *corrections),
+        () if problem else tuple(notes),
         problem,
         found.attempt,
         found.submitted,
         found.name,
+        {} if problem else kept,
     )
+
+
+_NOT_NEEDED = "The folder checkpoints was left out: the networks are trained again."
+
+
+def sha256_of(found: Found, max_mib: float, *, checkpoints: bool = False) -> str:
+    """The `sha256` of the submission, if its files can be read; else an error."""
+    return _digest(*_handed_in(found, int(max_mib * MIB), checkpoints))
+
+
+def _handed_in(found: Found, limit: int, checkpoints: bool) -> tuple[bytes, dict[str, bytes]]:
+    """The bytes of the file, and of each checkpoint beside it by name."""
+    data = found.tree.read(found.file or "", limit)
+    return data, read_all(found.tree, found.checkpoints if checkpoints else (), limit)
+
+
+def _digest(data: bytes, kept: Mapping[str, bytes]) -> str:
+    digest = hashlib.sha256(data)
+    for name, content in sorted(kept.items()):
+        digest.update(f"\n{name} {hashlib.sha256(content).hexdigest()}".encode())
+    return digest.hexdigest()

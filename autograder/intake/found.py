@@ -12,7 +12,7 @@ from autograder.intake.errors import EmptyInbox, InboxError, RosterError
 from autograder.intake.gradescope import METADATA
 from autograder.intake.layouts import Claim, Layout
 from autograder.intake.platforms import export
-from autograder.intake.reading import Item, choose
+from autograder.intake.reading import Item, checkpoints_of, choose
 from autograder.intake.roster import Roster
 from autograder.intake.trees import Archive, Folder, Node, Tree, is_candidate, is_hidden, some
 from autograder.notebook import InvalidNotebook, printable
@@ -32,6 +32,7 @@ class Found:
         submitted: when, in UTC, if the layout says so.
         notes: in words for the student.
         problem: why it can't be graded, or None.
+        checkpoints: files of trained networks in the tree that belong to the file.
     """
 
     student: str
@@ -43,6 +44,7 @@ class Found:
     submitted: datetime | None = None
     notes: tuple[str, ...] = ()
     problem: str | None = None
+    checkpoints: tuple[Item, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -193,6 +195,7 @@ def _ordered(attempts: Sequence[_Attempt], tree: Tree, roster: Roster | None) ->
             claim.submitted,
             one.notes + (note if roster and claim.student not in roster.names else ()),
             problem,
+            tuple(checkpoints_of(readable, claim.items)) if readable else (),
         )
 
 

@@ -1,15 +1,30 @@
 """Which file of a student counts, and its untrusted bytes to a notebook that is ready to run."""
 
 import io
-from collections.abc import Sequence
+import re
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from nbformat.notebooknode import NotebookNode
 
-from autograder.intake.trees import ENDINGS, Archive, Node, is_hidden, some
-from autograder.notebook import InvalidNotebook, assignment_name, read_notebook
+from autograder.intake.trees import (
+    ENDINGS,
+    MIB,
+    Archive,
+    Node,
+    TooLarge,
+    Tree,
+    is_hidden,
+    some,
+)
+from autograder.notebook import InvalidNotebook, read_notebook
 from autograder.restore import restore, wrong_assignment
+
+CHECKPOINTS = "checkpoints"
+MOST = 100  # files in it
+OTTERS = "__zip_filename__"  # Otter's export puts it into each zip
+_CHECKPOINT = re.compile(rf"{CHECKPOINTS}/[\w-]+\.(?:safetensors|json)", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -50,40 +65,58 @@ def choose(
         raise InvalidNotebook(
             f"It holds {len(chosen)} notebooks or zips, can't tell which counts: {names}."
         )
-    left_out = sorted(item.own for item in items if item not in chosen)
+    beside = checkpoints_of(chosen[0], items)
+    others = [item for item in items if item not in (*chosen, *beside)]
+    left_out = sorted(item.own for item in others if item.own != OTTERS)
     notes = [f"Only the notebook is graded, left out: {some(left_out)}."] if left_out else []
     return chosen, notes
 
 
-def notebook_of(
-    name: str, data: bytes, pristine: NotebookNode, limit: int
-) -> tuple[NotebookNode, list[str]]:
-    """Unzip, decode, parse and clean the file, and put its answers into the pristine notebook.
+def checkpoints_of(chosen: Item, items: Iterable[Item]) -> list[Item]:
+    """The files of trained networks in the folder beside the notebook, sorted."""
+    beside = chosen.own[: chosen.own.rfind("/") + 1]
+    inside = [i for i in items if i.own.startswith(beside)]
+    found = [i for i in inside if _CHECKPOINT.fullmatch(i.own.removeprefix(beside))]
+    return sorted(found, key=lambda item: item.own)
+
+
+def notebook_of(data: bytes, pristine: NotebookNode) -> tuple[NotebookNode, list[str]]:
+    """Decode, parse and clean a file, and put its answers into the pristine notebook.
 
     Args:
-        name: of the file; its ending tells a zip.
         data: the file's bytes.
         pristine: the released notebook.
-        limit: largest notebook inside a zip, in bytes.
 
     Returns:
-        The notebook, and notes for the student on what was corrected or left out.
+        The notebook, and notes for the student on what was corrected.
 
     Raises:
         InvalidNotebook: the file can't be graded; the text says why.
     """
-    notes: list[str] = []
-    if name.lower().endswith(".zip"):
-        data, notes = _unzip(data, assignment_name(pristine), limit)
     student, repairs = read_notebook(data)
     problem = wrong_assignment(student, pristine)
     if problem:
         raise InvalidNotebook(problem)
     notebook, corrections = restore(student, pristine)
-    return notebook, [*notes, *repairs, *corrections]
+    return notebook, [*repairs, *corrections]
 
 
-def _unzip(data: bytes, assignment: str | None, limit: int) -> tuple[bytes, list[str]]:
+@dataclass(frozen=True)
+class Unzipped:
+    """What counts of a zip: the notebook, the checkpoints beside it, notes for the student."""
+
+    notebook: bytes
+    archive: Archive
+    checkpoints: list[Item]
+    notes: list[str]
+
+
+def unzip(data: bytes, assignment: str | None, limit: int) -> Unzipped:
+    """Look into a student's zip, whose notebook has at most `limit` bytes.
+
+    Raises:
+        InvalidNotebook: it can't be used; the text says why.
+    """
     # Python keeps about a KiB for each file's name, before any of it can be looked at.
     if data.count(b"PK\x01\x02") > limit // 1024:
         raise InvalidNotebook("The zip holds too many files. Hand in the .ipynb instead.")
@@ -95,4 +128,28 @@ def _unzip(data: bytes, assignment: str | None, limit: int) -> tuple[bytes, list
     names = [n.name for n in nodes if not n.name.endswith("/") and not is_hidden(n.name)]
     items = [Item(Node(name), name, name) for name in names]
     (item,), notes = choose(items, assignment, (".ipynb",))
-    return archive.read(item.own, limit), notes
+    return Unzipped(archive.read(item.own, limit), archive, checkpoints_of(item, items), notes)
+
+
+def read_all(tree: Tree, items: Sequence[Item], limit: int) -> dict[str, bytes]:
+    """The bytes of checkpoints by name; together at most `limit`.
+
+    Raises:
+        InvalidNotebook: they are more or longer, or one can't be read.
+    """
+    if len(items) > MOST:
+        raise InvalidNotebook(f"The folder {CHECKPOINTS} holds more than {MOST} files. {_FEWER}")
+    found: dict[str, bytes] = {}
+    for item in items:
+        if item.node.fault:
+            raise InvalidNotebook(item.node.fault)
+        left = limit - sum(map(len, found.values()))
+        try:
+            found[PurePosixPath(item.own).name] = tree.read(item.node.name, left)
+        except TooLarge:
+            what = f"The files of {CHECKPOINTS} are larger than {limit / MIB:g} MiB together"
+            raise InvalidNotebook(f"{what}. {_FEWER}") from None
+    return found
+
+
+_FEWER = "Empty it, run the training cells once more, and hand it in again."

@@ -22,6 +22,10 @@ MIB = 2**20
 ENDINGS = (".ipynb", ".zip")
 
 
+class TooLarge(InvalidNotebook):
+    """A file is larger than it may be."""
+
+
 @dataclass(frozen=True)
 class Node:
     """A file or a folder. `fault` says why it can't be read, a sentence, or is None."""
@@ -57,9 +61,9 @@ def is_candidate(name: str) -> bool:
 
 
 def within(data: bytes, limit: int) -> bytes:
-    """The data; InvalidNotebook if it has more than `limit` bytes."""
+    """The data; TooLarge, an InvalidNotebook, if it has more than `limit` bytes."""
     if len(data) > limit:
-        raise InvalidNotebook(
+        raise TooLarge(
             f"The file is larger than {limit / MIB:g} MiB. Clear all outputs and save it."
         )
     return data

@@ -15,7 +15,7 @@ from autograder.report.grades import shown, total
 
 MEANING: dict[AttemptStatus, str] = {
     "invalid": "the file can't be used",
-    "flagged": "evidence that can't be right",
+    "flagged": "evidence that can't be right, or code that changed what grades it: look at it",
     "infrastructure": "not the student's fault; the same command runs them again",
     "partial": "something ended early; the rest counts",
 }

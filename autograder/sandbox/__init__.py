@@ -44,9 +44,11 @@ What does not hold:
   the head start. One that ends server and supervisor and leaves its session between two looks
   escapes; off Linux, so may a daemon that leaves its process group.
 
-Events, in the order in which they come:
+Events, in the order in which they come; one that comes out of turn is refused and counted:
     ready; cell {index, id, question}; cell_done {index, error, line}; question {question};
     evidence {question, case, check, evidence}; question_done {question, error}; finished
+and at any time tampered {question, what}: changes of the measuring process that were found in this
+question's cell or tests, in words.
 """
 
 from autograder.sandbox.bounds import Bounds

@@ -22,6 +22,7 @@ class Progress:
     events: list[Event] = field(default_factory=list)
     refused: int = 0
     where: str = ""  # what it is doing, as the end of a sentence
+    _open: Event | None = None  # the cell or question that runs
     _since: float = math.inf
     _interrupted: float = math.inf
 
@@ -30,7 +31,7 @@ class Progress:
         if len(self.events) + self.refused >= EVENTS:
             raise Stop("died", f"sent more than {EVENTS} events{self.where}")
         event = parse(line)
-        if event is None:
+        if event is None or not self._in_order(event):
             self.refused += 1
             return
         self.events.append(event)
@@ -58,11 +59,23 @@ class Progress:
         ended: Ended = "died" if self.events else "infrastructure"
         return ended, in_words(code) + self.where
 
+    def _in_order(self, event: Event) -> bool:
+        """Whether an honest worker sends this now: evidence of the question that is tested, ..."""
+        kind, runs = event["event"], self._open or {"event": None}
+        if kind == "tampered":
+            return True
+        if kind == "cell_done":
+            return ("cell", event["index"]) == (runs["event"], runs.get("index"))
+        if kind in ("evidence", "question_done"):
+            return ("question", event["question"]) == (runs["event"], runs.get("question"))
+        return self._open is None
+
     def _note(self, event: Event) -> None:
         kind, question = event["event"], event.get("question")
-        if kind == "evidence":
+        if kind in ("evidence", "tampered"):
             return
         started = kind in ("cell", "question")
+        self._open = event if started else None
         self._since, self._interrupted = time.monotonic() if started else math.inf, math.inf
         self.where = ""
         if kind == "cell":

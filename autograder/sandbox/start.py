@@ -19,7 +19,6 @@ from autograder.sandbox.bounds import Bounds
 
 WORKER = Path(__file__).parents[1] / "worker" / "__main__.py"
 SPARE_UIDS = range(61_184, 65_520)  # those that systemd keeps for users without an account
-SUPERVISORS = 2  # of our own processes in a confined job
 LATE_S = 5  # how much later than ours the supervisors' own alarm clock rings
 
 
@@ -71,7 +70,7 @@ def _world(plan: Plan) -> dict[str, Any]:
         "disk_mib": bounds.disk_mib,
         "files": bounds.files,
         "memory_mib": bounds.memory_mib,
-        "processes": bounds.processes + SUPERVISORS,
+        "processes": bounds.processes + _counted_supervisors(),
     }
 
 
@@ -92,6 +91,14 @@ def _job_uid() -> int:
         return os.getuid()
     taken = {entry.pw_uid for entry in pwd.getpwall()}
     return next(uid for uid in SPARE_UIDS if uid not in taken)
+
+
+def _counted_supervisors() -> int:
+    """How many of our own processes the kernel counts among a confined job's: those of its user.
+
+    For root the one outside stays root's.
+    """
+    return 1 if os.getuid() == 0 else 2
 
 
 def _environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:

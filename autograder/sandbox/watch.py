@@ -22,7 +22,8 @@ LOOK_S = 0.2  # between two looks at memory and processes
 class Outcome:
     """How a job ended, why in words, its events in order, and what it used.
 
-    `refused` counts lines that were no proper events; an honest worker sends none.
+    `refused` counts lines that were no proper events, or came out of turn; an honest worker sends
+    none.
     """
 
     ended: Ended

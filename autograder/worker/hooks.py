@@ -21,7 +21,7 @@ from torch.utils._device import DeviceContext
 PATIENCE_S = 0.5  # for a thread that is about to end
 COMPUTING = {"CPU", "CUDA", "Autograd", "AutogradCPU", "AutogradCUDA", "AutocastCPU",
              "CompositeImplicitAutograd", "CompositeExplicitAutograd"}  # fmt: skip
-DEBUGGERS = ("bdb", "pdb", "IPython")
+TOOLS = ("bdb", "pdb", "IPython", "cProfile", "_lsprof")  # a debugger, a forgotten profiler
 # Kept, as student code may replace them.
 _tracing = ((sys.gettrace, sys.settrace, "sys.settrace"),
             (sys.getprofile, sys.setprofile, "sys.setprofile"))  # fmt: skip
@@ -32,6 +32,8 @@ _functions = (torch._C._len_torch_function_stack, torch._C._pop_torch_function_s
 _dispatch = (torch._C._len_torch_dispatch_stack,
              partial(torch._C._pop_torch_dispatch_stack, None),
              torch._C._push_on_torch_dispatch_stack)  # fmt: skip
+_saved, _pop_saved = (torch._C._autograd._top_saved_tensors_default_hooks,
+                      torch._C._autograd._pop_saved_tensors_default_hooks)  # fmt: skip
 _hooks = {name: value for name, value in vars(modules).items()
           if name.startswith("_global_") and isinstance(value, dict)}  # fmt: skip
 
@@ -51,8 +53,8 @@ class Hooks:
     def changes(self) -> list[str]:
         """What is not as it was, in words; it is taken out where that is possible."""
         found = (_traces(), _modes(_functions, "function"), _modes(_dispatch, "dispatch"),
-                 _module_hooks(), self._operators(), self._collections(), _imports(), _timers(),
-                 self._running())  # fmt: skip
+                 _module_hooks(), _saved_tensors(), self._operators(), self._collections(),
+                 _imports(), _timers(), self._running())  # fmt: skip
         return [words for part in found for words in part]
 
     def _operators(self) -> Iterator[str]:
@@ -89,9 +91,9 @@ def _traces() -> Iterator[str]:
     for get, put, name in _tracing:
         if (function := get()) is not None:
             put(None)
-            owner = type(getattr(function, "__self__", None))
-            if not any(base.__module__.startswith(DEBUGGERS) for base in owner.__mro__):
-                yield name  # a debugger that nobody answered leaves its own
+            owner = type(getattr(function, "__self__", function))
+            if not any(base.__module__.startswith(TOOLS) for base in owner.__mro__):
+                yield name
     for number in range(6) if _monitoring else ():
         if tool := _monitoring.get_tool(number):
             _monitoring.free_tool_id(number)
@@ -113,6 +115,14 @@ def _module_hooks() -> Iterator[str]:
         if hooks:
             hooks.clear()
             yield f"torch.nn.modules.module.{name}"
+
+
+def _saved_tensors() -> Iterator[str]:
+    """Hooks on what a backward pass will read; PyTorch's own only move it."""
+    while hooks := _saved(True):
+        _pop_saved()
+        if not hooks[0].__module__.startswith("torch."):
+            yield "torch.autograd.graph.saved_tensors_hooks"
 
 
 def _imports() -> Iterator[str]:

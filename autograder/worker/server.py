@@ -27,7 +27,8 @@ from .confinement import World
 from .preload import preload
 from .supervisor import Settings, probe, supervise_job
 
-COMMANDS = {"interrupt": signal.SIGINT, "end": signal.SIGTERM}
+# Where jobs aren't confined, a supervisor may have been stopped: it has to go on, to end.
+COMMANDS = {"interrupt": (signal.SIGINT,), "end": (signal.SIGTERM, signal.SIGCONT)}
 MESSAGE_BYTES = 1 << 16
 MAXRSS_MIB = 2**20 if sys.platform == "darwin" else 2**10  # bytes there, KiB elsewhere
 
@@ -103,7 +104,8 @@ class Server:
             if self._control in ready:
                 data = self._control.recv(MESSAGE_BYTES)
                 for command in _messages(data) if data else ["end"]:
-                    os.kill(child, COMMANDS[command])
+                    for number in COMMANDS[command]:
+                        os.kill(child, number)
                 if not data:
                     os.waitpid(child, 0)
                     return

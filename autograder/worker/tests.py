@@ -2,21 +2,24 @@
 
 from collections.abc import Callable
 from pathlib import Path
+from types import CodeType
 from typing import Any
 
 
-def load_tests(job: Path) -> tuple[dict[str, Any], Callable[[Any], None]]:
-    """Otter's test files by question, and the function that installs a sink for their evidence."""
+def load_tests(job: Path) -> tuple[dict[str, Any], Callable[[Any], None], CodeType]:
+    """Otter's test files by question, the function that installs a sink, and who calls that."""
     import otter
     from otter.nbmeta_config import NBMetadataConfig
     from otter.test_files import create_test_file
 
+    from autograder.checks import run
     from autograder.checks.core import set_sink
 
     folder = job / "tests"
     otter.Notebook.init_grading_mode(str(folder))  # a cell's own grader.check() finds its tests
     paths = sorted(p for p in folder.glob("*.py") if p.name != "__init__.py")
-    return {p.stem: create_test_file(str(p), NBMetadataConfig()) for p in paths}, set_sink
+    tests = {p.stem: create_test_file(str(p), NBMetadataConfig()) for p in paths}
+    return tests, set_sink, run.__code__
 
 
 def without_evidence(file: Any, received: int) -> str | None:

@@ -33,6 +33,18 @@ def evidence(text, question="attacked", case="sizes"):
     send('{"event": "evidence", "question": "%s", "case": "%s", "check": "output_size", '
          '"evidence": %s}' % (question, case, text))
 """
+SINK = """
+from autograder.checks import core
+def pool_output_size(*arguments):
+    sink = core._sink
+    def forge(record):
+        core._sink = sink
+        record["evidence"]["answers"] = record["evidence"]["expected"]
+        sink(record)
+    if type(sink) is not type(forge):
+        core._sink = forge
+    return 1
+"""
 FORGED = '{"arguments": [[4, 2]], "answers": [2.0], "expected": [2], "oracle": "nn.MaxPool2d"}'
 SIMPLE_CNN = """
 from torch import nn
@@ -165,6 +177,29 @@ INPUTS = {
         (1, 0, 1, 1),
         "_global_forward_hooks",
     ),
+    "T1 modules": flagged(
+        "import sys, types\nfor name in ('json', 'autograder.checks', 'torch.nn.functional'):\n"
+        "    sys.modules[name] = types.ModuleType(name)\n" + WRONG,
+        (1, 0, 1, 1),
+        "sys.modules.json",
+    ),
+    "T1 equality": flagged(
+        "import torch\nclass Yes(torch.Tensor):\n    def __bool__(self): return True\n"
+        "torch.Tensor.__eq__ = lambda self, other: Yes(1)\n"
+        "torch.Tensor.__bool__ = lambda self: True\n" + WRONG,
+        (1, 0, 1, 1),
+        "torch.Tensor.__bool__",
+    ),
+    "T1 worker": flagged(
+        "import torch\nfrom autograder.checks import core\ndef pool_output_size(*a):\n"
+        "    run = core._sink.func.__self__\n    type(run)._tell = lambda *a: None\n"
+        "    looks = type(run._changes.__self__)\n    looks.changes = lambda self: []\n"
+        "    looks.changes_after_tests = lambda self: []\n    torch.equal = lambda *a: True\n"
+        "    return 1",
+        (1, 0, 1, 1),
+        "torch.equal",
+    ),
+    "T1 atexit": full("import atexit, os\natexit.register(os._exit, 0)\n"),
     "T1 thread": flagged(
         "import threading, time\ndef wait():\n    while True: time.sleep(0.01)\n"
         "threading.Thread(target=wait, daemon=True).start()\n" + WRONG,
@@ -204,8 +239,10 @@ INPUTS = {
         "named_parameters",
     ),
     "T6 more tests": nothing("open('/job/tests/bonus.py', 'w').write('OK_FORMAT = False')" + RIGHT),
-    "T6 more points": nothing(
-        f"{PIPE}evidence({FORGED!r}, 'bonus')\nevidence({FORGED!r}, case='bonus')" + WRONG
+    "T6 more points": flagged(
+        f"{PIPE}evidence({FORGED!r}, 'bonus')\nevidence({FORGED!r}, case='bonus')" + WRONG,
+        (1, 0, 1, 1),
+        "2 lines",
     ),
     # --- the machine: T7 -------------------------------------------------------------------------
     "T7 network": nothing(
@@ -225,8 +262,8 @@ INPUTS = {
     ),
     "T7 100 GB": nothing("held = bytearray(100 << 30)" + RIGHT),
     "T7 shared memory": ends(
-        "import mmap, time\nheld = mmap.mmap(-1, 3 << 30)\n"
-        "for at in range(0, len(held), 4096): held[at] = 1\ntime.sleep(9)",
+        "import mmap, time\nheld, block = mmap.mmap(-1, 3 << 30), bytes(1 << 20)\n"
+        "for at in range(0, len(held), 1 << 20): held[at:at + (1 << 20)] = block\ntime.sleep(9)",
         "MiB of memory",
     ),
     "T7 10 GB file": nothing(
@@ -327,16 +364,24 @@ INPUTS = {
         "    try: stolen += [open(place + '/left', 'w')]\n    except OSError: pass\n" + SPY
     ),
     # --- evidence --------------------------------------------------------------------------------
-    "forged evidence": flagged(
-        f"{PIPE}evidence({FORGED!r}){WRONG}", (1, None, 1, 1), "more than once"
+    # Evidence that comes while no question is tested is refused: the real one counts, and a person
+    # is told, as an honest worker sends nothing out of turn.
+    "forged evidence": flagged(f"{PIPE}evidence({FORGED!r}){WRONG}", (1, 0, 1, 1), "1 line"),
+    "forged in turn": flagged(
+        f"{PIPE}def pool_output_size(*a):\n    evidence({FORGED!r})\n    return 1",
+        (1, None, 1, 1),
+        "more than once",
     ),
+    "forged through the sink": flagged(SINK, (1, 1, 1, 1), "evidence that no check has sent"),
     "evidence with NaN": flagged(
         PIPE + 'evidence(\'{"arguments": [[4, 2]], "answers": [NaN]}\')' + WRONG,
         (1, 0, 1, 1),
         "1 line",
     ),
     "wrong schema": flagged(
-        PIPE + "evidence('{\"passed\": true}')" + WRONG, (1, None, 1, 1), "more than once"
+        PIPE + "def pool_output_size(*a):\n    evidence('{\"passed\": true}')\n    os._exit(0)",
+        (1, None, 0, 0),
+        "does not fit",
     ),
     "deep JSON": flagged(
         PIPE + "evidence('{\"a\": ' + '[' * 10**5 + ']' * 10**5 + '}')" + WRONG,
@@ -344,15 +389,18 @@ INPUTS = {
         "1 line",
     ),
     "a long line": flagged(PIPE + "send('x' * (64 << 20))" + WRONG, (1, 0, 1, 1), "1 line"),
-    "10^6 records": Input(
-        f"{PIPE}for _ in range(10**6): evidence({FORGED!r})",
-        "flagged",
-        (1, None, 0, 0),
-        "more than once",
+    "10^6 records": flagged(
+        f"{PIPE}for _ in range(10**6): evidence({FORGED!r})", (1, 0, 0, 0), "lines of evidence"
     ),
-    "forged end": Input(
+    "forged end": flagged(
         f'{PIPE}evidence({FORGED!r})\nsend(\'{{"event": "finished"}}\')\nos._exit(0)',
-        "partial",
+        (1, 0, 0, 0),
+        "2 lines",
+    ),
+    "forged end in turn": flagged(
+        f"{PIPE}def pool_output_size(*a):\n    evidence({FORGED!r})\n"
+        '    send(\'{"event": "finished"}\')\n    os._exit(0)',
         (1, 1, 0, 0),
+        "1 line",
     ),
 }

@@ -16,6 +16,8 @@ HIDDEN = {
     "gradient_flow": set(),
     "encoder_decoder": set(),
     "convolution_basics": set(),
+    "sequence_shapes": set(),
+    "attention": set(),
 }
 of_all = pytest.mark.parametrize("name", NAMES)
 

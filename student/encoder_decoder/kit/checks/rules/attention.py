@@ -12,6 +12,7 @@ from typing import Any
 import torch
 import torch.nn.functional as F
 from torch import Tensor
+from torch.utils.weak import WeakTensorKeyDictionary
 
 from autograder.checks.core import Stop
 from autograder.checks.rules.masks import causal, padding
@@ -41,10 +42,14 @@ def _blind(*shape: int) -> Tensor:
     return mask
 
 
-def _below_the_mean(queries: Tensor, keys: Tensor, *values: Tensor) -> Arguments:
-    """With a mask that hides, from each query, the keys whose scores are above its mean."""
-    scores = queries @ keys.mT
-    return queries, keys, *values, scores < scores.mean(-1, keepdim=True)
+def _lowest_two(queries: Tensor, keys: Tensor, *values: Tensor) -> Arguments:
+    """With scores up to ±90 000, and a mask that shows each query its two lowest alone.
+
+    They are often below -10 000: a mask that puts such a number in place of -inf hides nothing.
+    """
+    scores = _scores(queries, keys)
+    mask = scores <= scores.kthvalue(2, dim=-1, keepdim=True).values
+    return queries * (90_000 / scores.abs().max()), keys, *values, mask
 
 
 MASKED: dict[str, Callable[[tuple[int, ...]], Arguments]] = {
@@ -65,9 +70,7 @@ MASKED: dict[str, Callable[[tuple[int, ...]], Arguments]] = {
         *_draw(3, 4, 2, *v, lead=(3, 2)), padding([4, 0, 2], 4)[:, None],
     ),
     "scores in the thousands": lambda v: _draw(4, 6, 4, *v, scale=1e4),
-    "scores in the thousands behind a mask": lambda v: _below_the_mean(
-        *_draw(4, 6, 4, *v, scale=1e4)
-    ),
+    "scores in the thousands behind a mask": lambda v: _lowest_two(*_draw(4, 6, 4, *v)),
 }  # fmt: skip
 
 
@@ -191,10 +194,13 @@ def _gradients(result: Any, arguments: Arguments) -> tuple[Tensor, ...]:
     return differentiate((weights * result).sum(), [queries, keys, values])
 
 
-def differentiate(number: Tensor, leaves: list[Tensor]) -> tuple[Tensor, ...]:
-    """The derivatives of a number, or Stop where it doesn't hang on all leaves."""
+_leaf_of = WeakTensorKeyDictionary()
+
+
+def differentiate(number: Tensor, given: list[Tensor]) -> tuple[Tensor, ...]:
+    """The derivatives by arguments that `leaves` made, or Stop where the number misses one."""
     try:
-        return torch.autograd.grad(number, leaves, retain_graph=True)
+        return torch.autograd.grad(number, [_leaf_of[a] for a in given], retain_graph=True)
     except RuntimeError as error:
         raise Stop(
             f"no gradient flows from the result to all tensors that came in: {str(error)[:200]}",
@@ -204,14 +210,13 @@ def differentiate(number: Tensor, leaves: list[Tensor]) -> tuple[Tensor, ...]:
 
 
 def leaves(make: Callable[[], Arguments]) -> Callable[[], Arguments]:
-    """The same arguments, all but masks with requires_grad set."""
+    """The same arguments, all but masks as copies of leaves: a function may change them."""
 
     def made() -> Arguments:
-        arguments = make()
-        for argument in arguments:
-            if argument.is_floating_point():
-                argument.requires_grad_()
-        return arguments
+        arguments = [a.requires_grad_() if a.is_floating_point() else a for a in make()]
+        copies = [a.clone() for a in arguments]
+        _leaf_of.update(zip(copies, arguments, strict=True))
+        return tuple(copies)
 
     return made
 

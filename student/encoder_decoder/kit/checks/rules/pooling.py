@@ -17,9 +17,9 @@ def _maps(shape: tuple[int, ...], *more: int) -> Callable[[], Arguments]:
     return lambda: (torch.randn(shape), *more)
 
 
-def _negative(shape: tuple[int, ...], *more: int) -> Callable[[], Arguments]:
-    """As above, all values below -1."""
-    return lambda: (-1 - torch.rand(shape), *more)
+def _negative(shape: tuple[int, ...], *more: int, largest: float = -1.0) -> Callable[[], Arguments]:
+    """As above, all values between twice the largest and the largest."""
+    return lambda: (largest * (1 + torch.rand(shape)), *more)
 
 
 ALL_WINDOWS = "Only windows that fit completely count: the last one must not stick out."
@@ -30,8 +30,9 @@ MAX_POOL = Rule(
     cases={
         "windows side by side": _maps((2, 3, 6, 8), 2, 2, 0),
         "windows that overlap": _maps((2, 2, 7, 9), 3, 2, 0),
+        "padding 1 around negative values": _negative((1, 1, 3, 5), 3, 2, 1),
+        "negative values in the thousands": _negative((2, 2, 5, 6), 2, 2, 1, largest=-2000.0),
         "padding 1": _maps((2, 3, 6, 6), 3, 2, 1),
-        "negative values with padding": _negative((2, 2, 5, 6), 2, 2, 1),
         "windows that do not fit": _maps((2, 2, 5, 8), 3, 3, 0),
         "a stride larger than the window": _maps((1, 2, 8, 7), 2, 3, 0),
         "stride 1 and padding 2": _maps((1, 1, 6, 5), 5, 1, 2),

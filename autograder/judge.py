@@ -190,6 +190,8 @@ def status_of(results: Sequence[CaseResult], run: Run) -> tuple[AttemptStatus, s
         "not_reached": "partial",
     }  # fmt: skip
     for kind, status in kinds.items():
+        if run.unlike and status == "partial":  # what a second run found is more than that
+            break
         if found := [r for r in results if r.verdict.status == kind]:
             questions = ", ".join(dict.fromkeys(r.question for r in found))
             return status, f"{questions}: {found[0].verdict}"

@@ -95,6 +95,17 @@ class Mixed(Net):
         return super().forward(x) * self.short.float() * self.long_.float()
 
 
+class Expanded(Net):
+    """A buffer whose numbers share memory, so that torch copies nothing into it."""
+
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("scale", torch.full((1,), 2.0).expand(4))
+
+    def forward(self, x):
+        return super().forward(x * self.scale)
+
+
 Odd = type("Größe/2", (Net,), {})  # a name that not every file system takes
 
 
@@ -146,7 +157,7 @@ def rewrite(kept, change=None, edit=None, **about):
     weights.write_bytes(save(tensors, metadata=told))
 
 
-@pytest.mark.parametrize("make", [Net, Normed, Lazy, Tied, Masked, Recurrent, Mixed, Odd])
+@pytest.mark.parametrize("make", [Net, Normed, Lazy, Tied, Masked, Recurrent, Mixed, Expanded, Odd])
 def test_what_was_trained_comes_back_without_training(release, make, monkeypatch):
     asks("keep")
     trained, history = fit(make)
@@ -256,6 +267,20 @@ def test_two_networks_that_share_a_checkpoint_are_not_both_loaded(kept):
     fit()
 
 
+def test_one_that_refers_to_itself_is_not_in_use_any_more(kept):
+    first, _ = fit()
+    first.itself = [first]
+    del first
+    fit()
+
+
+def test_names_that_differ_in_case_alone_have_files_of_their_own_on_every_system(release):
+    asks("keep")
+    for name in ("Rnn", "RNN"):
+        fit(type(name, (Net,), {}))
+    assert len({path.name.lower() for path in release.iterdir()}) == 4
+
+
 # Files that can't be used.
 
 
@@ -317,8 +342,15 @@ def test_weights_that_do_not_fit(kept, change, expected):
     assert expected in refused()
 
 
-def test_the_model_is_untouched_by_weights_that_do_not_fit(kept):
-    rewrite(kept, lambda t: t["layers.2.bias"].fill_(torch.nan))
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"change": lambda t: t["layers.2.bias"].fill_(torch.nan)},
+        {"edit": lambda r: r["train_loss"].pop()},
+    ],
+)
+def test_the_model_is_untouched_by_files_that_do_not_fit(kept, wrong):
+    rewrite(kept, **wrong)
     torch.manual_seed(5)
     model = Net()
     start = {name: tensor.clone() for name, tensor in model.state_dict().items()}
@@ -335,6 +367,37 @@ def test_tied_weights_that_a_file_holds_apart_are_refused(release):
     apart = (trained, history, weights, weights.with_suffix(".json"))
     rewrite(apart, lambda t: t["second.weight"].add_(1))
     assert "ties weights that the file holds apart" in refused(Tied)
+
+
+def test_an_expanded_buffer_that_a_file_holds_otherwise_is_refused(release):
+    asks("keep")
+    trained, history = fit(Expanded)
+    (weights,) = release.glob("*.safetensors")
+    asks("load")
+    other = (trained, history, weights, weights.with_suffix(".json"))
+    rewrite(other, lambda t: t["scale"].add_(1))
+    assert "can't be put into 'scale' of the model" in refused(Expanded)
+
+
+def test_samples_that_were_changed_after_training_are_told(kept):
+    with pytest.raises(
+        CheckpointError, match=r"trained on other samples .* changed after training"
+    ):
+        fit(data=blobs(24, seed=9))
+
+
+def test_a_fingerprint_that_another_machine_rounds_otherwise_is_no_other_sample(kept, monkeypatch):
+    monkeypatch.setattr(checkpoints, "ROUNDED", 1 / 24)
+    inputs, labels = TRAIN
+    fit(data=(torch.cat([inputs[:1] + 0.01, inputs[1:]]), labels))
+
+
+def test_whatever_else_goes_wrong_does_not_look_like_a_wrong_answer(kept, monkeypatch):
+    def broken(*_):
+        raise KeyError("strange")
+
+    monkeypatch.setattr(checkpoints, "put_into", broken)
+    assert "The checkpoint of Net can't be used (KeyError: 'strange')." in refused()
 
 
 class Bomb:

@@ -10,14 +10,16 @@ import nbformat
 import pytest
 
 from autograder import cli, config
+from autograder.checks.core import Verdict
 from autograder.config import ConfigError
 from autograder.grade import Batch, Crew, Release
-from autograder.grade.verify import chosen, compared
+from autograder.grade.verify import chosen, compared, doubtful, secret_of
 from autograder.gradebook import Gradebook
 from autograder.identity import content_of
 from autograder.intake import find, read
-from autograder.judge import Run, judge, status_of
+from autograder.judge import CaseResult, Run, judge, status_of
 from tests import tiny
+from tests.conftest import REPOSITORY
 from tests.inboxes import GOOD, make_pristine, put, zipped
 
 FILES = {"checkpoints/Net-1a2b.safetensors": b"weights", "checkpoints/Net-1a2b.json": b"{}"}
@@ -308,6 +310,71 @@ def test_one_without_checkpoints_is_not_trained_again(root, tmp_path):
     assert Pool.log == ["loaded"]
 
 
+def test_one_that_lacks_a_checkpoint_which_nobody_misses_is_trained_again(root, tmp_path):
+    hand_in(tmp_path / "inbox", "ada", error="CheckpointError: x", again={"sizes": [14, 8]})
+    attempt = grade(root, tmp_path / "inbox", 1.0)["ada"]
+    assert Pool.log == ["loaded", "trained"]
+    assert attempt.status == "flagged"
+
+
+def test_what_a_second_run_finds_is_not_hidden_by_a_run_that_ended_early(root):
+    assignment = config.load(root / "grading.yml").assignment(tiny.NAME)
+    for run in (Run([], {}, {}, ended="died"), Run([], {}, {}, stopped="too long", unloaded="x")):
+        assert status_of(judge(assignment, run), run)[0] == "partial"
+        told = replace(run, unlike="it differs")
+        assert status_of(judge(assignment, told), told) == ("flagged", "it differs")
+
+
+def test_cases_without_checkpoint_are_no_difference(root):
+    assignment = config.load(root / "grading.yml").assignment(tiny.NAME)
+    records = run_of_tiny([1, 1])
+    lacking = Run(records, {"size": "CheckpointError: gone"}, {}, unloaded="gone")
+    assert compared(assignment, lacking, Run(run_of_tiny(tiny.RIGHT), {}, {})).unlike == ""
+
+
+def run_of_tiny(sizes):
+    events = tiny.outcome({"sizes": sizes}).events
+    return [{k: e[k] for k in ("question", "case", "check", "evidence")}
+            for e in events if e["event"] == "evidence"]  # fmt: skip
+
+
+def test_code_that_tampers_only_where_networks_are_trained_is_flagged(root):
+    assignment = config.load(root / "grading.yml").assignment(tiny.NAME)
+    run = Run(run_of_tiny(tiny.RIGHT), {}, {})
+    for again in (replace(run, tampered=["a check"]), replace(run, refused=1)):
+        assert "only in the second run" in compared(assignment, run, again).unlike
+
+
+def test_who_would_lose_points_by_a_checkpoint_is_trained_again_whatever_the_fraction(
+    root, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("autograder.grade.grader.doubtful", lambda *_: True)
+    hand_in(tmp_path / "inbox", "ada", again={"sizes": [14, 8]})
+    assert grade(root, tmp_path / "inbox")["ada"].status == "flagged"
+
+
+@pytest.mark.parametrize(
+    ("question", "status", "expected"),
+    [("training", "failed", True), ("training", "passed", False), ("training", "not_run", False),
+     ("cnn", "failed", False)],
+)  # fmt: skip
+def test_only_failures_of_a_question_with_a_training_are_in_doubt(question, status, expected):
+    assignment = config.load(REPOSITORY / "grading.yml").assignment("cnn_vs_fnn")
+    result = CaseResult(question, "any", False, 0, 1, Verdict(status, ""))
+    assert doubtful(assignment, [result]) == expected
+
+
+def test_the_secret_is_drawn_once_for_a_folder(tmp_path):
+    folders = [tmp_path / "a", tmp_path / "b"]
+    for folder in folders:
+        folder.mkdir()
+    first, other = map(secret_of, folders)
+    assert len(first) == 32
+    assert first == secret_of(folders[0]) != other
+    (folders[0] / "verify.key").write_text("")  # it was stopped before it was written
+    assert len(secret_of(folders[0])) == 32
+
+
 def test_a_second_run_that_fails_for_our_reasons_is_run_again(root, tmp_path):
     hand_in(tmp_path / "inbox", "ada", again={"ended": "infrastructure"})
     attempt = grade(root, tmp_path / "inbox", 1.0)["ada"]
@@ -316,15 +383,15 @@ def test_a_second_run_that_fails_for_our_reasons_is_run_again(root, tmp_path):
     assert list(grade(root, tmp_path / "inbox", 0.0)) == ["ada"]
 
 
-def test_a_tenth_is_chosen_always_the_same_and_by_the_seed():
+def test_a_tenth_is_chosen_always_the_same_and_by_the_secret():
     contents = [f"{number:016x}" for number in range(4000)]
-    first = [chosen(content, 20, 0.1) for content in contents]
+    first = [chosen(content, "a", 0.1) for content in contents]
     assert 320 < sum(first) < 480  # 400, and four standard deviations
-    assert first == [chosen(content, 20, 0.1) for content in contents]
-    assert first != [chosen(content, 21, 0.1) for content in contents]
-    more = [chosen(content, 20, 0.3) for content in contents]
+    assert first == [chosen(content, "a", 0.1) for content in contents]
+    assert first != [chosen(content, "b", 0.1) for content in contents]
+    more = [chosen(content, "a", 0.3) for content in contents]
     assert all(b for a, b in zip(first, more, strict=True) if a)
-    assert all(chosen(c, 20, 1.0) and not chosen(c, 20, 0.0) for c in contents)
+    assert all(chosen(c, "a", 1.0) and not chosen(c, "a", 0.0) for c in contents)
 
 
 def test_a_stopped_batch_trains_the_same_ones_again(root, tmp_path):
@@ -332,7 +399,9 @@ def test_a_stopped_batch_trains_the_same_ones_again(root, tmp_path):
         hand_in(tmp_path / "inbox", f"s{number}", code=f"f = {number}")
     grade(root, tmp_path / "inbox", 0.5)
     undisturbed = sorted(Pool.log)
+    secret = (root / "out" / "verify.key").read_bytes()
     shutil.rmtree(root / "out")
+    put(root / "out" / "verify.key", secret)
     Pool.log.clear()
     first = grade(root, tmp_path / "inbox", 0.5, stop_after=4)
     second = grade(root, tmp_path / "inbox", 0.5)

@@ -16,6 +16,7 @@ from autograder.grade.flow import Flow, Waiting
 from autograder.grade.grader import Grader
 from autograder.grade.rejudge import Rejudged, rejudge
 from autograder.grade.scratch import scratch_folder
+from autograder.grade.verify import secret_of
 from autograder.gradebook import Attempt, Gradebook, Terms
 from autograder.identity import judging_identity
 from autograder.intake import Found, Inbox, Submission, read, sha256_of
@@ -52,10 +53,11 @@ class Batch:
         validate(self.assignment)
         self.folder = out / release.name
         self.executed = Executed(self.folder / "executed", config.limits.file_mib)
-        self._grader = Grader(release, config, self.executed, verify_fraction)
+        self.gradebook = Gradebook(out / "gradebook.sqlite")
+        secret = secret_of(out) if verify_fraction else ""
+        self._grader = Grader(release, config, self.executed, verify_fraction, secret)
         version, settings = self._grader.version, judging_identity(self.assignment)
         self.terms = Terms(release.name, version, settings)
-        self.gradebook = Gradebook(out / "gradebook.sqlite")
         self.rejudged: Rejudged | None = None
         self._again: list[str] = []
         self.stopped = False

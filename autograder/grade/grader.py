@@ -15,7 +15,7 @@ from autograder import sandbox
 from autograder.config import Config
 from autograder.grade.built import Release
 from autograder.grade.executed import Executed
-from autograder.grade.verify import chosen, compared
+from autograder.grade.verify import chosen, compared, doubtful
 from autograder.gradebook import Attempt
 from autograder.identity import asked, content_of
 from autograder.intake import Submission
@@ -30,14 +30,19 @@ class Grader:
     """Turns submissions into attempts; safe from several threads."""
 
     def __init__(
-        self, release: Release, config: Config, executed: Executed, verify_fraction: float = 0.0
+        self,
+        release: Release,
+        config: Config,
+        executed: Executed,
+        verify_fraction: float = 0.0,
+        secret: str = "",
     ) -> None:
-        """`executed` keeps the notebooks as executed; for the fraction see `verify.chosen`."""
+        """`executed` keeps the notebooks as executed; for the others see `verify.chosen`."""
         self.release, self.config, self._executed = release, config, executed
         self.assignment = config.assignment(release.name)
         self.version = f"{release.version}-{self.assignment.seed}"
         self._asked = asked(self.assignment)
-        self._fraction = verify_fraction
+        self._fraction, self._secret = verify_fraction, secret
 
     def run(self, submission: Submission, scratch: Path, pool: sandbox.Pool) -> Attempt:
         """Run a submission that can be read.
@@ -78,7 +83,7 @@ class Grader:
             self._executed.keep(job / "executed.ipynb", submission)
         run = run_of(outcome, self._asked)
         content = content_of(notebook, submission.checkpoints)
-        if kept is not None and self._to_verify(run, content):
+        if kept and self._to_verify(run, content):
             with self._job(notebook, scratch, None) as job:
                 again = pool.run(job, lambda _: None)
             run = compared(self.assignment, run, run_of(again, self._asked))
@@ -106,8 +111,10 @@ class Grader:
 
     def _to_verify(self, run: Run, content: str) -> bool:
         """Whether it is one of those that are trained again, and can be."""
-        whole = status_of(judge(self.assignment, run), run)[0] in ("graded", "partial")
-        return whole and not run.unloaded and chosen(content, self.assignment.seed, self._fraction)
+        results = judge(self.assignment, run)
+        whole = status_of(results, run)[0] in ("graded", "partial")
+        drawn = chosen(content, self._secret, self._fraction)
+        return whole and (drawn or doubtful(self.assignment, results))
 
     def _attempt(
         self, submission: Submission, status: AttemptStatus, reason: str, **more: Any

@@ -6,24 +6,48 @@ initial weights: so losses and accuracies may differ by the tolerances in gradin
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Mapping
+import secrets
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Any
 
 from autograder.config import Assignment, Verify
-from autograder.judge import Run, judge
+from autograder.judge import CaseResult, Run, judge
 
 MOST = 4  # differences that are told
 
 
-def chosen(content: str, seed: int, fraction: float) -> bool:
+def secret_of(out: Path) -> str:
+    """What `chosen` needs and no student can know: drawn once for a folder of results."""
+    path = out / "verify.key"
+    if not path.exists() or not path.read_text(encoding="ascii"):
+        path.touch(0o600)
+        path.write_text(secrets.token_hex(16), encoding="ascii")
+    return path.read_text(encoding="ascii")
+
+
+def chosen(content: str, secret: str, fraction: float) -> bool:
     """Whether this content is one of the fraction, 0 to 1, that is trained again.
 
     The same content is chosen each time, so that a batch can be resumed, and identical submissions
-    are treated alike. Who doesn't know the seed can't tell.
+    are treated alike. Who doesn't know the secret can't tell.
     """
-    digest = hashlib.sha256(f"{seed} {content}".encode()).digest()
+    digest = hashlib.sha256(f"{secret} {content}".encode()).digest()
     return int.from_bytes(digest[:8]) < fraction * 2**64
+
+
+def doubtful(assignment: Assignment, results: Sequence[CaseResult]) -> bool:
+    """Whether a question with a training has a case that failed by its checkpoints.
+
+    These may be older than a right answer, so nobody loses points by them without a training.
+    """
+    trained = {
+        name
+        for name, question in assignment.questions.items()
+        if any(entry.check == "learned" for entry in question.checks.values())
+    }
+    return any(one.verdict.status == "failed" and one.question in trained for one in results)
 
 
 def compared(assignment: Assignment, run: Run, again: Run) -> Run:
@@ -34,7 +58,10 @@ def compared(assignment: Assignment, run: Run, again: Run) -> Run:
     assert assignment.verify
     if again.infrastructure:
         return replace(run, infrastructure=True, ended=f"Trained again, it ended: {again.ended}")
-    found = [*_verdicts(assignment, run, again), *_trainings(assignment.verify, run, again)]
+    if again.tampered or again.refused:
+        found = ["Code changed what grades it only in the second run."]
+    else:
+        found = [*_verdicts(assignment, run, again), *_trainings(assignment.verify, run, again)]
     if not found:
         return run
     more = f" And {len(found) - MOST} more." if len(found) > MOST else ""
@@ -44,7 +71,7 @@ def compared(assignment: Assignment, run: Run, again: Run) -> Run:
 
 def _verdicts(assignment: Assignment, run: Run, again: Run) -> Iterator[str]:
     for old, new in zip(judge(assignment, run), judge(assignment, again), strict=True):
-        if old.verdict.status != new.verdict.status:
+        if old.verdict.status not in ("not_run", new.verdict.status):  # not_run: no checkpoint
             yield (
                 f"{old.question}.{old.case}: {old.verdict.status} by its checkpoint, "
                 f"{new.verdict.status} when trained again: {new.verdict}"

@@ -6,7 +6,7 @@ One small YAML file a notebook, in tests/<kind>/<assignment>/:
     submissions/  whole notebooks, and their points for each question
 """
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -146,6 +146,29 @@ def pack(bank: Iterable[Golden]) -> list[list[Golden]]:
         home = next((group for group in groups if golden.joins(group)), None)
         groups.append([golden]) if home is None else home.append(golden)
     return groups
+
+
+def case_of(golden: Golden, case: str) -> object:
+    """A case, as one of its assignment."""
+    return golden.assignment, case
+
+
+def sample(
+    bank: Collection[Golden], covered: Callable[[Golden, str], object] = case_of
+) -> set[str]:
+    """Full names of whole submissions, and of notebooks that together fail all that any fails.
+
+    Args:
+        bank: merged notebooks.
+        covered: what counts as failed when a notebook fails a case.
+    """
+    fails = {g.full_name: {covered(g, case) for case in g.fails} for g in bank}
+    left, names = set().union(*fails.values()), {g.full_name for g in bank if g.expect}
+    while left:
+        best = max(fails, key=lambda name: len(fails[name] & left))
+        names.add(best)
+        left -= fails[best]
+    return names
 
 
 def merge(group: list[Golden]) -> Golden:

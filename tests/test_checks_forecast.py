@@ -231,7 +231,7 @@ class Linear(nn.Module):
         return h[:, None], h
 
 
-LAYERS = {"name": "F", "input_shape": [12, 1], "seed": 3, "layers": 2}
+LAYERS = {"name": "F", "input_shape": [12, 1], "seed": 3, "layers": 2, "units": 8}
 ONE = {"name": "F", "input_shape": [12, 1], "seed": 3, "outputs": 1, "row_sum": 1e-3}
 
 
@@ -253,8 +253,50 @@ def test_fewer_layers_or_another_direction_are_not_two(layer):
     assert decided("recurrent_layers", LAYERS, {"model": Reader(layer())}).status == "failed"
 
 
+@pytest.mark.parametrize("layer", [
+    lambda: nn.RNN(1, 16, 2, batch_first=True), lambda: nn.RNN(1, 8, 3, batch_first=True),
+    lambda: nn.GRU(1, 9, 2, batch_first=True), lambda: nn.LSTM(1, 4, 2, batch_first=True),
+])  # fmt: skip
+def test_layers_of_another_width_and_a_third_layer_are_told(layer):
+    verdict = decided("recurrent_layers", LAYERS, {"model": Reader(layer())})
+    assert verdict.status == "failed"
+    assert "2 recurrent layers with 8 hidden units" in verdict.hint
+
+
+class Joined(nn.Module):
+    """State and input side by side, as (x h) W, with or without gates; a stack of matrices."""
+
+    hidden_size = 8
+
+    def __init__(self, gates):
+        super().__init__()
+        self.gates = gates
+        self.first = nn.Parameter(torch.randn(9, 8 * (1 + 3 * gates)) / 3)
+        self.second = nn.Parameter(torch.randn(1, 16, 8 * (1 + 3 * gates)) / 4)
+
+    def forward(self, x):
+        states = cells = [x.new_zeros(len(x), 8)] * 2
+        for step in x.unbind(1):
+            below = step
+            for k, weight in enumerate((self.first, self.second[0])):
+                made = torch.cat([below, states[k]], 1) @ weight
+                if self.gates:
+                    i, f, o, g = made.chunk(4, 1)
+                    c = f.sigmoid() * cells[k] + i.sigmoid() * g.tanh()
+                    cells = [c, cells[1]] if k == 0 else [cells[0], c]
+                below = o.sigmoid() * c.tanh() if self.gates else made.tanh()
+                states = [below, states[1]] if k == 0 else [states[0], below]
+        return states[1][:, None], None
+
+
+@pytest.mark.parametrize("gates", [False, True])
+def test_matrices_for_state_and_input_together_have_the_right_width(gates):
+    verdict = decided("recurrent_layers", LAYERS, {"model": Reader(Joined(gates))})
+    assert verdict.status == "passed", str(verdict)
+
+
 def test_a_linear_recurrence_is_no_recurrent_layer():
-    settings = {**LAYERS, "layers": 1}
+    settings = {**LAYERS, "layers": 1, "units": 5}
     verdict = decided("recurrent_layers", settings, {"model": Reader(Linear())})
     assert verdict.status == "failed"
     assert "linear" in verdict.hint

@@ -108,9 +108,10 @@ PASSING = {
          "cells": 9, "gatings": 27, "longest": 9, "rarer": 0},
     ),
     "recurrent_layers": (
-        {"name": "N", "input_shape": [9, 2], "seed": 1, "layers": 1},
+        {"name": "N", "input_shape": [9, 2], "seed": 1, "layers": 1, "units": 4},
         {"steps": 9, "uses": {"w": 9}, "norms": {"w": FORWARD}, "sigmoids": 18, "tanhs": 9,
-         "cells": 0, "gatings": 27, "longest": 9, "rarer": 0, "bends": {"w": 0.5}},
+         "cells": 0, "gatings": 27, "longest": 9, "rarer": 0, "bends": {"w": 0.5},
+         "shapes": {"w": [12, 4]}},
     ),
     "unbounded": (
         {"name": "N", "input_shape": [9, 1], "seed": 1, "row_sum": 1e-3},

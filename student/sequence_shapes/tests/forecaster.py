@@ -18,7 +18,7 @@ def parameter_budget(Forecaster):
 @test_case(points=1, hidden=False)
 def recurrent_layers(Forecaster):
     from autograder import checks
-    checks.run('forecaster.recurrent_layers', 'recurrent_layers', {'name': 'Forecaster', 'input_shape': [24, 1], 'seed': 119, 'layers': 2}, model=Forecaster)
+    checks.run('forecaster.recurrent_layers', 'recurrent_layers', {'name': 'Forecaster', 'input_shape': [24, 1], 'seed': 119, 'layers': 2, 'units': 32}, model=Forecaster)
 
 @test_case(points=1, hidden=False)
 def sequence_reach(Forecaster):

@@ -13,7 +13,7 @@ def past_only(history):
 @test_case(points=0.5, hidden=False)
 def trained_layers(forecaster):
     from autograder import checks
-    checks.run('training.trained_layers', 'recurrent_layers', {'name': 'forecaster', 'input_shape': [24, 1], 'seed': 120, 'layers': 2}, model=forecaster)
+    checks.run('training.trained_layers', 'recurrent_layers', {'name': 'forecaster', 'input_shape': [24, 1], 'seed': 120, 'layers': 2, 'units': 32}, model=forecaster)
 
 @test_case(points=1, hidden=False)
 def held_out(forecaster):

@@ -183,7 +183,7 @@ def judge_same_values(
     words = RULES[rule].words
     faults = [fault for row in seen.cases if (fault := _fault(row, tolerance, words))]
     hint = _known(rule, seen) or RULES[rule].hint
-    if all(0 <= error <= ROUNDING for error in _all_errors(seen)):
+    if tolerance and all(0 <= error <= ROUNDING for error in _all_errors(seen)):
         hint = (
             "Nearly right: this is the rounding of float32 or of finite differences, or a small "
             "number that is added somewhere. Stay with float64 in every step, let autograd "
@@ -220,11 +220,9 @@ def _fault(row: Compared, tolerance: float, words: Mapping[float, str]) -> str:
     worst = max(error or 0.0 for error in row.errors)
     if min(error or 0.0 for error in row.errors) >= 0 and worst <= tolerance:
         return ""
-    if row.got and row.expected and worst > ROUNDING:
-        return (
-            f"for {row.case} it gave {_numbers(row.got, words)}, right is "
-            f"{_numbers(row.expected, words)}"
-        )
+    got, expected = _numbers(row.got, words), _numbers(row.expected, words)
+    if got != expected and (worst > ROUNDING or not tolerance):
+        return f"for {row.case} it gave {got}, right is {expected}"
     limit = f"{tolerance:.0e} may be" if tolerance else "must be exact"
     return f"for {row.case} the values are off by {worst:.2g} of the largest ({limit})"
 
@@ -239,7 +237,7 @@ def _numbers(values: list[float | None], words: Mapping[float, str]) -> str:
 
 def _digits(value: float) -> str:
     """Whole numbers in full: two counts of millions may differ by one."""
-    return f"{value:.0f}" if value.is_integer() and abs(value) < 1e15 else f"{value:.6g}"
+    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.6g}"
 
 
 same_values = Check(measure_same_values, judge_same_values)

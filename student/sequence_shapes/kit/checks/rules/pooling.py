@@ -17,9 +17,7 @@ def _maps(shape: tuple[int, ...], *more: int) -> Callable[[], Arguments]:
     return lambda: (torch.randn(shape), *more)
 
 
-def _negative(
-    shape: tuple[int, ...], *more: int, largest: float = -1.0
-) -> Callable[[], Arguments]:
+def _negative(shape: tuple[int, ...], *more: int, largest: float = -1.0) -> Callable[[], Arguments]:
     """As above, all values between twice the largest and the largest."""
     return lambda: (largest * (1 + torch.rand(shape)), *more)
 

@@ -12,6 +12,7 @@ from torch.optim.lr_scheduler import OneCycleLR
 from tqdm import tqdm
 
 from autograder.data import fingerprints
+from autograder.training import checkpoints
 from autograder.training.environment import device
 from autograder.training.evaluation import all_logits, logits_of, share_right
 from autograder.training.record import History, Recipe
@@ -31,10 +32,13 @@ def fit(model: nn.Module, train: Pair, validation: Pair, recipe: Recipe) -> Hist
     The order of the samples depends on `recipe.seed` alone. What the model itself draws (initial
     weights, dropout) comes from PyTorch's global generator: call `seed_everything` for that.
 
+    Where a batch is graded by checkpoints, weights and History come from what was handed in; see
+    `checkpoints`.
+
     Shapes:  inputs (N, ...), labels (N,); the model maps (B, ...) to logits (B, classes).
     Raises:  TypeError, ValueError: a model or data that cannot be trained.
              FloatingPointError: the loss became infinite or NaN.
-             RuntimeError: no such device.
+             RuntimeError: no such device; a CheckpointError, which is one: nothing to load.
     Source:  Smith and Topin 2017, Super-Convergence, arXiv:1708.07120.
     """
     started = time.perf_counter()
@@ -43,6 +47,8 @@ def fit(model: nn.Module, train: Pair, validation: Pair, recipe: Recipe) -> Hist
     require_trainable(model)
     model.to(place)
     probe(model, moved[0], classes=int(max(moved[1].max(), held_out[1].max())) + 1)
+    if loaded := checkpoints.handed_in(model, recipe, train[0]):
+        return loaded
 
     weights = dict(nn.Module.named_parameters(model))
     before = {name: weight.detach().clone() for name, weight in weights.items()}
@@ -50,7 +56,7 @@ def fit(model: nn.Module, train: Pair, validation: Pair, recipe: Recipe) -> Hist
     train_loss, train_accuracy, validation_loss, validation_accuracy = (
         list(curve) for curve in zip(*rows, strict=True)
     )
-    return History(
+    history = History(
         train_loss=train_loss,
         train_accuracy=train_accuracy,
         validation_loss=validation_loss,
@@ -62,6 +68,8 @@ def fit(model: nn.Module, train: Pair, validation: Pair, recipe: Recipe) -> Hist
         weight_change={name: _change(before[name], weight) for name, weight in weights.items()},
         seconds=time.perf_counter() - started,
     )
+    checkpoints.keep(model, history)
+    return history
 
 
 def _epochs(

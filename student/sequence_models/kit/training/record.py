@@ -89,6 +89,9 @@ def _broken_rule(h: History) -> str:
         "one number an epoch": all(
             _is_list(curve, h.recipe.epochs, _is_number) for curve in curves
         ),
+        "accuracies from 0 to 1": all(
+            _is_list(curve, h.recipe.epochs, _is_share) for curve in (curves[1], curves[3])
+        ),
         "parameters and samples": _is_count(h.parameters) and _is_count(h.samples),
         "one fingerprint a sample": _is_list(marks, h.samples, _is_text),
         "weight changes": isinstance(changes, dict) and all(map(_is_number, changes.values())),
@@ -101,6 +104,10 @@ def _is_number(value: object, above: float = -math.inf) -> bool:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return False
     return above < value <= sys.float_info.max  # JSON can hold integers beyond every float
+
+
+def _is_share(value: object) -> bool:
+    return _is_number(value, above=-1e-9) and isinstance(value, float | int) and value <= 1
 
 
 def _is_count(value: object, lowest: int = 1) -> bool:

@@ -124,7 +124,7 @@ def rmse(predicted: Tensor, targets: Tensor) -> float:
 
 
 class Forecaster(nn.Module):
-    """Two recurrent layers; the last output of the top one becomes the forecast."""
+    """Two recurrent layers; a linear layer turns what the top one gives into the forecast."""
 
     def __init__(self) -> None:
         """Make the layers."""

@@ -230,7 +230,10 @@ def answers():
         "sequence_reach": (SEQUENCE, {"model": recurrent(nn.RNN)}),
         "simple_recurrence": ({**SEQUENCE, "layers": 1}, {"model": recurrent(nn.RNN)}),
         "gated_recurrence": ({**SEQUENCE, "layers": 1}, {"model": recurrent(nn.LSTM)}),
-        "recurrent_layers": ({**SEQUENCE, "layers": 2, "units": 6}, {"model": recurrent(nn.GRU, num_layers=2)}),
+        "recurrent_layers": (
+            {**SEQUENCE, "layers": 2, "units": 6},
+            {"model": recurrent(nn.GRU, num_layers=2)},
+        ),
         "unbounded": ({**SEQUENCE, "row_sum": 1e-3}, {"model": recurrent(nn.RNN)}),
         "forecast": (
             {"name": "forecaster", **FUTURE, "largest_ratio": 1.01},

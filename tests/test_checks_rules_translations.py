@@ -138,7 +138,7 @@ def step_token_by_token(model, optimizer, source, target):
     loss = reference.masked_loss(torch.stack(logits, 1), target)
     loss.backward()
     optimizer.step()
-    return loss
+    return loss.detach()
 
 
 def step_with_a_closure(model, optimizer, source, target):
@@ -148,13 +148,44 @@ def step_with_a_closure(model, optimizer, source, target):
         loss.backward()
         return loss
 
-    return optimizer.step(closure)
+    return optimizer.step(closure).item()
 
 
 @pytest.mark.parametrize("function", [step_token_by_token, step_with_a_closure])
 def test_right_steps_pass(function):
     verdict = decided("training_step", function)
     assert verdict.status == "passed", verdict
+
+
+def test_a_loss_with_its_graph_is_no_float():
+    def function(model, optimizer, source, target):
+        loss = reference.masked_loss(model(source, shift_by_padding(target)), target)
+        optimizer.zero_grad()
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    verdict = decided("training_step", function)
+    assert verdict.status == "failed"
+    assert "loss.item()" in verdict.hint
+
+
+def test_a_loss_of_one_number_may_have_dimensions():
+    def function(logits, target):
+        return reference.masked_loss(logits, target).reshape(1, 1)
+
+    assert decided("masked_loss", function).status == "passed"
+    assert decided("masked_loss_gradient", function).status == "passed"
+
+
+def test_translating_without_eval_gets_its_hint():
+    def function(model, source, max_len):
+        model.eval = model.train if model.training else model.eval
+        return reference.translate(model, source, max_len)
+
+    verdict = decided("translate", function)
+    assert verdict.status == "failed"
+    assert "model.eval() first" in verdict.hint
 
 
 def test_a_step_of_another_size_fails():

@@ -233,7 +233,7 @@ def judge_simple_recurrence(seen: Simple, *, layers: int) -> Verdict:
 
 
 def judge_recurrent_layers(seen: Sized, *, layers: int, units: int) -> Verdict:
-    """`layers` recurrent layers of `units` hidden units, with gates or without, and none that is linear.
+    """`layers` recurrent layers of `units` hidden units, with or without gates, none linear.
 
     More layers than asked for are found where there are no gates: there each has one weight.
     """
@@ -268,7 +268,7 @@ def judge_recurrent_layers(seen: Sized, *, layers: int, units: int) -> Verdict:
 
 
 def _fits(shape: list[int], units: int, blocks: int) -> bool:
-    """Whether a matrix may be that of `units` hidden units, with up to so many `blocks`, one a gate.
+    """Whether a matrix may be that of `units` hidden units, with up to `blocks` gates or so.
 
     It may multiply the state alone, or state, input and a 1 for the bias side by side.
     """

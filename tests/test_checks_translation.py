@@ -1,9 +1,11 @@
 import json
+from pathlib import Path
 
 import pytest
 import torch
 from torch import nn
 
+from autograder import config
 from autograder.checks import CHECKS, core
 from autograder.checks.greedy import translations
 from autograder.config import Assignment
@@ -337,3 +339,13 @@ def test_pairs_are_the_same_on_every_machine():
     assert source.dtype == target.dtype == torch.int64
     assert source.tolist() == [[6, 0, 1, 2, 1, 8, 6]]
     assert target.tolist() == [[6, 8, 1, 2, 0, 12, 10, 10]]
+
+
+def test_the_new_sequences_of_the_notebook_are_new():
+    settings = config.load(Path(__file__).parents[1] / "grading.yml")
+    assignment = settings.assignments["encoder_decoder"]
+    values = assignment.values
+    trained = pairs(values["steps"] * values["batch"], 7, values["training_seed"])[0]
+    new = pairs(300, 7, assignment.seed + 1)[0]
+    seen = {tuple(row) for row in trained.tolist()}
+    assert sum(tuple(row) in seen for row in new.tolist()) < 10

@@ -233,8 +233,10 @@ def _about_none(function: Any) -> str:
 def _brief(value: Any) -> str:
     if isinstance(value, torch.Tensor):
         return f"tensor of shape {tuple(value.shape)}"
-    if isinstance(value, torch.nn.Module):
+    if isinstance(value, torch.nn.Module | torch.optim.Optimizer):
         return type(value).__name__
+    if isinstance(value, dict):
+        return f"dict of {len(value)}"
     return repr(value)[:60]
 
 

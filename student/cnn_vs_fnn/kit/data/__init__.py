@@ -1,13 +1,19 @@
-"""Data sets for the exercises: digits, full MNIST on request, trajectories, hidden test sets."""
+"""Data for the exercises: digits, trajectories, a series, a language, hidden sets."""
 
+from autograder.data.backwards import BOS, EOS, PAD, VOCABULARY, pairs
 from autograder.data.diffusion import CLASSES, Steps, Trajectories, trajectories
 from autograder.data.files import DataUnavailable
 from autograder.data.fingerprint import fingerprints
 from autograder.data.mnist import Digits, DownloadFailed, Split, digits
 from autograder.data.named import hidden_inputs, hidden_labels, load
+from autograder.data.series import oscillation
 
 __all__ = [
+    "BOS",
     "CLASSES",
+    "EOS",
+    "PAD",
+    "VOCABULARY",
     "DataUnavailable",
     "Digits",
     "DownloadFailed",
@@ -19,5 +25,7 @@ __all__ = [
     "hidden_inputs",
     "hidden_labels",
     "load",
+    "oscillation",
+    "pairs",
     "trajectories",
 ]

@@ -59,6 +59,13 @@ class Simple(Recurrence):
     bends: dict[str, float | None]
 
 
+@dataclass(frozen=True)
+class Sized(Simple):
+    """Also `shapes` of the matrices that carry a state; [] for one made of several parameters."""
+
+    shapes: dict[str, list[int]]
+
+
 def measure_recurrence(model: Any, *, name: str, input_shape: list[int], seed: int) -> Recurrence:
     """Trace the forward pass of three nudged starts; the largest of three gradients counts.
 
@@ -120,6 +127,21 @@ def measure_simple_recurrence(
             if str(weight) in carried_by(seen)
         }
     return Simple(**vars(seen), bends=bends)
+
+
+def measure_recurrent_layers(model: Any, *, name: str, input_shape: list[int], seed: int) -> Sized:
+    """The same, and how large the recurrent weights are."""
+    module = build(model, name, input_shape)
+    seen = measure_simple_recurrence(module, name=name, input_shape=input_shape, seed=seed)
+    parameters = dict(parameters_of(module))
+    shapes = {label: _shape(label, parameters) for label in carried_by(seen)}
+    return Sized(**vars(seen), shapes=shapes)
+
+
+def _shape(label: str, parameters: dict[str, nn.Parameter]) -> list[int]:
+    """Of the weight with this label, if it is one parameter or a slice of one."""
+    name, _, part = label.partition("[")
+    return list(parameters[name].shape[bool(part) :]) if name in parameters else []
 
 
 def _bend(weight: Weight, module: nn.Module, inputs: Tensor, seed: int, name: str) -> float | None:
@@ -210,17 +232,49 @@ def judge_simple_recurrence(seen: Simple, *, layers: int) -> Verdict:
     )
 
 
-def judge_recurrent_layers(seen: Simple, *, layers: int) -> Verdict:
-    """At least `layers` recurrent weights, with gates or without, and none that is linear."""
+def judge_recurrent_layers(seen: Sized, *, layers: int, units: int) -> Verdict:
+    """`layers` recurrent layers of `units` hidden units, with or without gates, none linear.
+
+    More layers than asked for are found where there are no gates: there each has one weight.
+    """
     carried = carried_by(seen)
     if len(carried) < layers:
         return _no_state(seen, carried, layers)
     bends = [seen.bends[weight] for weight in carried]
-    return verdict(
-        all(bend is None or bend >= BENT for bend in bends),
+    rationale = (
         f"Weights that carry a state over all {seen.steps} steps: {len(carried)} (at least "
-        f"{layers}).",
-        "There is no activation between two steps: all is linear.",
+        f"{layers})."
+    )
+    if not all(bend is None or bend >= BENT for bend in bends):
+        return Verdict(
+            "failed", rationale, "There is no activation between two steps: all is linear."
+        )
+    gated = 2 * seen.gatings >= seen.steps
+    shapes = {weight: seen.shapes[weight] for weight in carried}
+    wrong = [
+        f"{weight} ({' × '.join(map(str, shape))})"
+        for weight, shape in shapes.items()
+        if len(shape) == 2 and not _fits(shape, units, 4 if gated else 1)
+    ]
+    if wrong or not (gated or len(carried) == layers):
+        many = "" if wrong else f" There are {len(carried)} layers."
+        sizes = f" Not of {units} hidden units: {', '.join(wrong)}." if wrong else ""
+        return Verdict(
+            "failed",
+            f"{rationale}{many}{sizes}",
+            f"Make {layers} recurrent layers with {units} hidden units each, no more and no less.",
+        )
+    return Verdict("passed", rationale)
+
+
+def _fits(shape: list[int], units: int, blocks: int) -> bool:
+    """Whether a matrix may be that of `units` hidden units, with up to `blocks` gates or so.
+
+    It may multiply the state alone, or state, input and a 1 for the bias side by side.
+    """
+    return any(
+        made % units == 0 and 1 <= made // units <= blocks and units <= read <= 2 * units + 2
+        for made, read in (shape, shape[::-1])
     )
 
 
@@ -272,6 +326,6 @@ def judge_both_directions(seen: Recurrence) -> Verdict:
 
 
 simple_recurrence = Check(measure_simple_recurrence, judge_simple_recurrence)
-recurrent_layers = Check(measure_simple_recurrence, judge_recurrent_layers)
+recurrent_layers = Check(measure_recurrent_layers, judge_recurrent_layers)
 gated_recurrence = Check(measure_recurrence, judge_gated_recurrence)
 both_directions = Check(measure_recurrence, judge_both_directions)

@@ -10,18 +10,21 @@ without its device, and of the number of samples: running a cell again replaces 
 networks that are equal in all of this would share one checkpoint; that is told, and refused.
 """
 
+import gc
 import hashlib
 import json
 import os
 import re
 import warnings
+from collections import Counter
 from dataclasses import asdict
 from pathlib import Path
 from typing import Literal
 from weakref import WeakValueDictionary
 
-from torch import nn
+from torch import Tensor, nn
 
+from autograder.data import fingerprints
 from autograder.training.record import History, Recipe
 from autograder.training.weights import (
     UnfitWeights,
@@ -35,7 +38,7 @@ from autograder.training.weights import (
 FOLDER = "checkpoints"
 SETTINGS = Path(__file__).with_name("checkpoints.json")
 ADVICE = f"Run the training cell once more, and hand in the folder {FOLDER} with the notebook."
-
+ROUNDED = 0.01  # of the samples may have another fingerprint than when they were trained on
 
 _used: "WeakValueDictionary[str, nn.Module]" = WeakValueDictionary()  # by checkpoint, while alive
 
@@ -59,8 +62,9 @@ def keep(model: nn.Module, history: History) -> None:
         return
     try:
         name = name_of(model, history.recipe, history.samples)
-        if _used.setdefault(name, model) is not model:
-            warnings.warn(f"{_shared(model)} The later one replaces the one before.")
+        if _taken(name, model):
+            warnings.warn(f"{_shared(model)} The later one has now replaced the one before, which "
+                          "is right if you only ran a cell again.")  # fmt: skip
         _used[name] = model
         path = _folder() / name
         path.parent.mkdir(exist_ok=True)
@@ -73,18 +77,31 @@ def keep(model: nn.Module, history: History) -> None:
         warnings.warn(f"The checkpoint of {kind} could not be written ({error}). {ADVICE}")
 
 
-def handed_in(model: nn.Module, recipe: Recipe, samples: int) -> History | None:
+def handed_in(model: nn.Module, recipe: Recipe, inputs: Tensor) -> History | None:
     """Put handed-in weights into the model, which is then in eval mode, and give their History.
 
-    None if networks are to be trained.
+    None if networks are to be trained. `inputs` are the samples that would be trained on.
 
     Raises:  CheckpointError: the files are missing, broken, or of another network or training.
     """
     asked = _asked()
     if asked.get("mode") != "load":
         return None
+    try:
+        return _loaded(model, recipe, inputs, str(asked["assignment"]))
+    except CheckpointError:
+        raise
+    except Exception as error:  # of whatever kind: it must not look like a wrong answer
+        kind, told = type(model).__name__, f"{type(error).__name__}: {error}"[:300]
+        raise CheckpointError(
+            f"The checkpoint of {kind} can't be used ({told}). {ADVICE}"
+        ) from None
+
+
+def _loaded(model: nn.Module, recipe: Recipe, inputs: Tensor, assignment: str) -> History:
+    samples = len(inputs)
     name = name_of(model, recipe, samples)
-    if _used.setdefault(name, model) is not model:
+    if _taken(name, model):
         raise CheckpointError(_shared(model))
     weights, record = (_folder() / f"{name}{end}" for end in (".safetensors", ".json"))
     for path in (weights, record):
@@ -93,24 +110,39 @@ def handed_in(model: nn.Module, recipe: Recipe, samples: int) -> History | None:
     try:
         tensors, about = unpacked(weights)
         text = record.read_bytes()
-        _require_pair(about, text, str(asked["assignment"]))
+        _require_pair(about, text, assignment)
+        history = _history(text, record.name, model, recipe, inputs)
         put_into(model, tensors)
     except UnfitWeights as error:
         raise CheckpointError(f"{FOLDER}/{weights.name} {error}. {ADVICE}") from None
-    try:
-        history = History.from_json(text.decode())
-        _require_same(history, model, recipe, samples)
-    except ValueError as error:
-        raise CheckpointError(f"{FOLDER}/{record.name}: {error} {ADVICE}") from None
     model.eval()
     return history
+
+
+def _history(text: bytes, name: str, model: nn.Module, recipe: Recipe, inputs: Tensor) -> History:
+    try:
+        history = History.from_json(text.decode())
+        _require_same(history, model, recipe, len(inputs))
+        _require_samples(history, inputs)
+    except ValueError as error:
+        raise CheckpointError(f"{FOLDER}/{name}: {error} {ADVICE}") from None
+    return history
+
+
+def _taken(name: str, model: nn.Module) -> bool:
+    """Whether the checkpoint belongs to another network that is still in use."""
+    if _used.setdefault(name, model) is model:
+        return False
+    gc.collect()  # one that refers to itself may only seem to be in use
+    return _used.setdefault(name, model) is not model
 
 
 def name_of(model: nn.Module, recipe: Recipe, samples: int) -> str:
     """The name of the checkpoint's files, without ending."""
     layout = sorted(layout_of(tensors_of(model)).items())
     plan = {key: value for key, value in asdict(recipe).items() if key != "device"}
-    digest = _digest(json.dumps([layout, plan, samples]).encode())
+    kind = type(model).__name__  # in the hash too: some systems take Rnn-1 and RNN-1 for one file
+    digest = _digest(json.dumps([kind, layout, plan, samples]).encode())
     return f"{_readable(model)}-{digest[:12]}"
 
 
@@ -172,7 +204,7 @@ def _require_pair(about: dict[str, str], record: bytes, assignment: str) -> None
 def _require_same(history: History, model: nn.Module, recipe: Recipe, samples: int) -> None:
     """Raises ValueError where the history is not one of this model, recipe and number of samples.
 
-    Device and class only: which samples, the checks find out.
+    The device may be another one.
     """
     weights = dict(nn.Module.named_parameters(model))
     count = sum(weight.numel() for weight in weights.values() if weight.requires_grad)
@@ -183,3 +215,17 @@ def _require_same(history: History, model: nn.Module, recipe: Recipe, samples: i
         raise ValueError("The history is of another network, or of another number of samples.")
     if history.weight_change.keys() != weights.keys():
         raise ValueError("The history does not tell how each tensor changed.")
+
+
+def _require_samples(history: History, inputs: Tensor) -> None:
+    """Raises ValueError where the history tells of other samples than those that fit now gets.
+
+    Else what the checks say of the samples would be about data that the notebook no longer uses.
+    One in a hundred may differ: rounding on another machine can change a fingerprint.
+    """
+    then, now = Counter(history.train_fingerprints), Counter(fingerprints(inputs))
+    if (then - now).total() > ROUNDED * len(inputs):
+        raise ValueError(
+            "The network was trained on other samples than those that the notebook gives to fit: "
+            "were they changed after training?"
+        )

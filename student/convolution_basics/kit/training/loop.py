@@ -47,7 +47,7 @@ def fit(model: nn.Module, train: Pair, validation: Pair, recipe: Recipe) -> Hist
     require_trainable(model)
     model.to(place)
     probe(model, moved[0], classes=int(max(moved[1].max(), held_out[1].max())) + 1)
-    if loaded := checkpoints.handed_in(model, recipe, samples=len(train[1])):
+    if loaded := checkpoints.handed_in(model, recipe, train[0]):
         return loaded
 
     weights = dict(nn.Module.named_parameters(model))

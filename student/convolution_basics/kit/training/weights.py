@@ -53,7 +53,7 @@ def unpacked(path: Path) -> tuple[dict[str, Tensor], dict[str, str]]:
 def put_into(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Copy the tensors into the model, where names, shapes and types have to be the same.
 
-    Raises:  UnfitWeights: they are not, or a parameter is infinite or NaN.
+    Raises:  UnfitWeights: they are not, a parameter is infinite or NaN, or torch can't copy one.
     """
     own = tensors_of(model)
     wanted, given = layout_of(own), layout_of(tensors)
@@ -65,9 +65,19 @@ def put_into(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     for name in parameters.keys() & tensors.keys():  # a buffer may be a mask of infinities
         if not torch.isfinite(tensors[name]).all():
             raise UnfitWeights(f"holds infinite or NaN numbers in {name!r}")
-    with torch.no_grad():
-        for name, tensor in own.items():
-            tensor.copy_(tensors[name])
+    for name, tensor in own.items():
+        _copy(name, tensor, tensors[name])
     if any(not torch.equal(p.cpu(), tensors[n]) for n, p in parameters.items() if n in tensors):
         raise UnfitWeights("can't be put into the model: its class overrides state_dict, or ties "
                            "weights that the file holds apart")  # fmt: skip
+
+
+def _copy(name: str, target: Tensor, source: Tensor) -> None:
+    if torch.equal(target.cpu(), source):  # an expanded tensor takes no copy, but seldom needs one
+        return
+    try:
+        with torch.no_grad():
+            target.copy_(source)
+    except RuntimeError as error:
+        reason = str(error).partition("\n")[0][:200]
+        raise UnfitWeights(f"can't be put into {name!r} of the model: {reason}") from None

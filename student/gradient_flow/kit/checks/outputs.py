@@ -205,7 +205,18 @@ def judge_logits(seen: Outputs, *, row_sum: float) -> Verdict:
     return verdict(not faults, " ".join(faults) or "The outputs are unbounded logits.", hint)
 
 
+def judge_unbounded(seen: Outputs, *, row_sum: float) -> Verdict:
+    """Values that are forecast have no range: the same as for logits, in other words."""
+    faults = list(_squashing(seen, row_sum))
+    hint = (
+        "Return the last linear layer's output as it is: a function after it, such as tanh or "
+        "softmax, keeps forecasts within its range, and the values to forecast lie outside."
+    )
+    return verdict(not faults, " ".join(faults) or "The outputs have no fixed range.", hint)
+
+
 output_shape = Check(measure_output_shape, judge_output_shape)
 batch_independence = Check(measure_batch_independence, judge_batch_independence)
 evaluation_mode = Check(measure_evaluation_mode, judge_evaluation_mode)
 logits = Check(measure_logits, judge_logits)
+unbounded = Check(measure_logits, judge_unbounded)

@@ -118,14 +118,22 @@ def _parts(result: Any, count: int, name: str) -> list[Tensor]:
 
 
 def _tensor(value: Any, name: str) -> Tensor:
+    if type(value).__module__ == "torch.return_types":
+        raise Stop(
+            f"{name} returned values and indices, as torch gives them.",
+            "Return the values alone: `.values`, or the first of the two.",
+        )
     try:
         if isinstance(value, Tensor):
             value = value.detach().to_dense().cpu().numpy()
+        if np.asarray(value).dtype.kind in "SU":  # numpy reads the text "3" as 3
+            raise TypeError("text")
         return torch.from_numpy(np.asarray(value, dtype=np.float64))
     except Exception:
         raise Stop(
             f"{name} returned a {type(value).__name__} that can't be read as numbers.",
-            "Return a tensor; put a list of tensors together with torch.stack or torch.cat.",
+            "Return a tensor, or numbers; put a list of tensors together with torch.stack or "
+            "torch.cat.",
         ) from None
 
 
@@ -175,10 +183,11 @@ def judge_same_values(
     words = RULES[rule].words
     faults = [fault for row in seen.cases if (fault := _fault(row, tolerance, words))]
     hint = _known(rule, seen) or RULES[rule].hint
-    if all(0 <= error <= ROUNDING for error in _all_errors(seen)):
+    if tolerance and all(0 <= error <= ROUNDING for error in _all_errors(seen)):
         hint = (
-            "Nearly right: this is the rounding of float32, or of finite differences. Stay with "
-            "float64 in every step, and let autograd differentiate."
+            "Nearly right: this is the rounding of float32 or of finite differences, or a small "
+            "number that is added somewhere. Stay with float64 in every step, let autograd "
+            "differentiate, and add nothing that the formula doesn't have."
         )
     text = "; ".join(faults[:2])
     return verdict(not faults, f"{text[:1].upper()}{text[1:]}." if faults else _praise(cases), hint)
@@ -211,11 +220,9 @@ def _fault(row: Compared, tolerance: float, words: Mapping[float, str]) -> str:
     worst = max(error or 0.0 for error in row.errors)
     if min(error or 0.0 for error in row.errors) >= 0 and worst <= tolerance:
         return ""
-    if row.got and row.expected and worst > ROUNDING:
-        return (
-            f"for {row.case} it gave {_numbers(row.got, words)}, right is "
-            f"{_numbers(row.expected, words)}"
-        )
+    got, expected = _numbers(row.got, words), _numbers(row.expected, words)
+    if got != expected and (worst > ROUNDING or not tolerance):
+        return f"for {row.case} it gave {got}, right is {expected}"
     limit = f"{tolerance:.0e} may be" if tolerance else "must be exact"
     return f"for {row.case} the values are off by {worst:.2g} of the largest ({limit})"
 
@@ -225,7 +232,12 @@ def _sizes(shapes: list[list[int]]) -> str:
 
 
 def _numbers(values: list[float | None], words: Mapping[float, str]) -> str:
-    return ", ".join("nan" if v is None else words.get(v, f"{v:.6g}") for v in values)
+    return ", ".join("nan" if v is None else words.get(v, _digits(v)) for v in values)
+
+
+def _digits(value: float) -> str:
+    """Whole numbers in full: two counts of millions may differ by one."""
+    return f"{value:.0f}" if float(value).is_integer() and abs(value) < 1e15 else f"{value:.6g}"
 
 
 same_values = Check(measure_same_values, judge_same_values)

@@ -29,7 +29,7 @@ class Gradients:
 def measure_gradient_reach(
     model: Any, *, name: str, input_shape: list[int], outputs: int, seed: int
 ) -> Gradients:
-    """Gradient of the cross-entropy on a random batch, in evaluation mode, from nudged starts.
+    """Gradient of the loss on a random batch, in evaluation mode, from nudged starts.
 
     In training mode batch norm cancels the gradient of a bias before it, a last layer that starts
     at zero hides the rest, and in a narrow layer all units can be off by chance; none is a fault.
@@ -44,7 +44,7 @@ def measure_gradient_reach(
             raise Stop(
                 f"{name} gives shape {tuple(output.shape)} for 32 samples.", "Mend the shape first."
             )
-        loss = nn.functional.cross_entropy(output, torch.arange(32) % outputs)
+        loss = _loss(output)
         if loss.requires_grad:  # else nothing is reached, which is what will be told
             with _in_words(name):
                 torch.autograd.backward(loss)
@@ -55,6 +55,13 @@ def measure_gradient_reach(
         missing=[n for n, norms in reached.items() if not norms],
         frozen=[n for n, _ in parameters_of(module) if n not in trained],
     )
+
+
+def _loss(output: Tensor) -> Tensor:
+    """Cross-entropy, or the squared error where there is one output, and so no classes."""
+    if output.shape[1] == 1:
+        return nn.functional.mse_loss(output, torch.ones_like(output))
+    return nn.functional.cross_entropy(output, torch.arange(len(output)) % output.shape[1])
 
 
 def _largest(norms: list[float | None]) -> float | None:

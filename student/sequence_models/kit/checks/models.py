@@ -20,8 +20,7 @@ def build(model: Any, name: str, shape: list[int]) -> nn.Module:
 
     Lazy layers get their sizes from one forward pass on zeros of shape (2, *shape).
     """
-    given = isinstance(model, nn.Module)
-    module = duplicate(model, name) if given else _on_cpu(_working(_construct(model, name), name))
+    module = made(model, name)
     with torch.no_grad():
         forward(module, torch.zeros(2, *shape), name)
     if unused := [n for n, p in parameters_of(module) if nn.parameter.is_lazy(p)]:
@@ -30,6 +29,12 @@ def build(model: Any, name: str, shape: list[int]) -> nn.Module:
             "Use the lazy layer in forward, or remove it from __init__.",
         )
     return module
+
+
+def made(model: Any, name: str) -> nn.Module:
+    """A fresh model from a class or function, or a copy of an instance, on the CPU, to evaluate."""
+    given = isinstance(model, nn.Module)
+    return duplicate(model, name) if given else _on_cpu(_working(_construct(model, name), name))
 
 
 def duplicate(module: nn.Module, name: str) -> nn.Module:
@@ -98,6 +103,8 @@ def forward(module: nn.Module, inputs: Tensor, name: str) -> Tensor:
     example = next((p for _, p in parameters_of(module) if p.is_floating_point()), inputs)
     try:
         output = module(inputs.to(example.dtype))
+    except Stop:
+        raise
     except Exception as error:
         raise Stop(
             f"{name} can't process an input of shape {tuple(inputs.shape)}: "

@@ -37,8 +37,8 @@ def call_translator(module: nn.Module, source: Tensor, said: Tensor, name: str) 
     except Exception as error:
         raise Stop(
             f"{name} can't process sources of shape {tuple(source.shape)} with decoder inputs of "
-            f"shape {tuple(said.shape)}: {type(error).__name__}: {str(error)[:500]}",
-            "forward takes both, in this order; follow their shapes through it, layer by layer.",
+            f"shape {tuple(said.shape)}: {type(error).__name__}: {str(error)[:500].rstrip(' .')}.",
+            _why_raised(error),
         ) from None
     if logits is None or logits is ...:
         raise NotAnswered(
@@ -50,6 +50,15 @@ def call_translator(module: nn.Module, source: Tensor, said: Tensor, name: str) 
             "nn.GRU returns a pair: give its states to the last layer, and return what that gives.",
         )
     return logits
+
+
+def _why_raised(error: Exception) -> str:
+    if "index out of range in self" in str(error):
+        return (
+            f"An embedding is too small: decoder inputs have {VOCABULARY} tokens, PAD, BOS and EOS "
+            "among them; an embedding of places needs as many rows as the longest sequence has."
+        )
+    return "forward takes both, in this order; follow their shapes through it, layer by layer."
 
 
 def logits_of(module: nn.Module, source: Tensor, said: Tensor, name: str) -> Tensor:
@@ -82,6 +91,13 @@ class Joined(nn.Module):
         source, said = digits[:, : self.source_length], digits[:, self.source_length :].clone()
         said[:, 0] = BOS
         return logits_of(self.model, source, said, self.name).flatten(1)
+
+
+class _Rows(nn.Module):
+    """Logits (B, T * V) as (B * T, V)."""
+
+    def forward(self, logits: Tensor) -> Tensor:
+        return logits.reshape(-1, VOCABULARY)
 
 
 def joined(model: Any, name: str, lengths: list[int]) -> nn.Module:
@@ -131,6 +147,8 @@ def _why_shape(size: list[int], shape: list[int]) -> str:
         return "Batch and steps change places: set batch_first=True."
     if shape == [batch, VOCABULARY, steps]:
         return "The logits of a step come last: leave out the transpose here."
+    if shape[:-1] == [batch, steps]:
+        return f"The last layer gives {VOCABULARY} logits, those of PAD, BOS and EOS among them."
     return "Give all of the decoder's states, (B, T, H), to one linear layer; squeeze nothing."
 
 
@@ -169,9 +187,9 @@ def judge_source_order(seen: Change, *, smallest: float) -> Verdict:
 
 
 def measure_token_logits(model: Any, *, name: str, lengths: list[int], seed: int) -> Outputs:
-    """Range of the logits, for weights as they are and larger."""
-    shape = [sum(lengths)]
-    return measure_logits(joined(model, name, lengths), name=name, input_shape=shape, seed=seed)
+    """Range of the logits, for weights as they are and larger; one row for each token."""
+    tokens = nn.Sequential(joined(model, name, lengths), _Rows())
+    return measure_logits(tokens, name=name, input_shape=[sum(lengths)], seed=seed)
 
 
 def measure_token_gradients(model: Any, *, name: str, lengths: list[int], seed: int) -> Gradients:

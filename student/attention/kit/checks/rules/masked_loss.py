@@ -99,6 +99,13 @@ SLIPS: dict[str, Callable[..., Tensor]] = {
         lambda logits, target: -loss_by_hand(logits, target)
     ),
 }
+
+
+def _one_number(loss: Any, arguments: Arguments) -> Any:
+    """The loss; a tensor of one number may have dimensions."""
+    return loss.reshape(()) if isinstance(loss, Tensor) and loss.numel() == 1 else loss
+
+
 MASKED_LOSS = Rule(
     cases={
         "three answers of different lengths": lambda: _scored(3, 5),
@@ -111,20 +118,24 @@ MASKED_LOSS = Rule(
         "large logits": lambda: _scored(4, 6, 400.0),
     },
     oracle=loss_by_hand,
-    hint="Minus the logarithm of the softmax at the right token, then the mean over all places of "
-    "the batch whose token is not <pad>.",
+    read=_one_number,
+    hint="Minus the log_softmax at the right token, then the mean over all places of the batch "
+    "whose token is not <pad>. The logarithm of a softmax is wrong for large logits.",
     slips=SLIPS,
 )
 
 
 def _gradient(loss: Any, arguments: Arguments) -> Tensor:
     if not isinstance(loss, Tensor) or loss.numel() != 1:
-        raise Stop("that is no tensor of one number.", "Return the loss as a tensor, not .item().")
+        raise Stop(
+            "that is no tensor of one number.",
+            "Return the mean as a tensor: not .item(), and not one loss for each token.",
+        )
     try:
         (gradient,) = torch.autograd.grad(loss.sum(), arguments[:1])
     except RuntimeError as error:
         raise Stop(
-            f"no gradient flows from the loss to the logits: {str(error)[:200]}",
+            f"no gradient flows from the loss to the logits: {str(error)[:200].rstrip(' .')}.",
             "Stay with torch operations: .item(), detach(), numpy and torch.tensor(…) cut it.",
         ) from None
     return gradient

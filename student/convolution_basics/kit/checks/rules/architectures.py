@@ -192,6 +192,11 @@ FROM_VECTOR = Rule(
         "The state is lost from step to step: hand it on, or run the layer once over all steps.": (
             _without_state
         ),
+        "Sequences and steps have changed places: the batch comes first here.": (
+            lambda rnn, readout, vector, length: readout(
+                rnn(_padded(0, -1)(vector, length))[0]
+            ).transpose(0, 1)
+        ),
         "These are the states. The readout turns each of them into an output.": (
             lambda rnn, _, vector, length: rnn(_padded(0, -1)(vector, length))[0]
         ),

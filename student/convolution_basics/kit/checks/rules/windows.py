@@ -144,6 +144,12 @@ SPLIT = Rule(
         "One training pair is missing: its target is the last value before the held-out part.": (
             _parted(lambda pairs, width, held_out: pairs - held_out - 1)
         ),
+        "No gap is needed: the last training target is the value just before the held-out part.": (
+            lambda series, width, held_out: tuple(
+                part[: max(0, len(part) - width)] if k < 2 else part
+                for k, part in enumerate(_right_split(series, width, held_out))
+            )
+        ),
         "The first held-out values are targets as well: their windows reach back into the part "
         "before, whose values are known by then.": _cut_first,
         "The end of the series is held out, not its beginning.": _beginning,

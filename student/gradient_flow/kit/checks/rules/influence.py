@@ -113,23 +113,23 @@ _LAYERS: dict[str, Callable[[], nn.Module]] = {
 CASES = {name: _beside(make) for name, make in _LAYERS.items()}
 
 
-def _jacobian(layer: nn.Module, inputs: Tensor) -> Tensor:
+def jacobian(layer: nn.Module, inputs: Tensor) -> Tensor:
     """All derivatives, shape (T, H, T, D)."""
 
     def outputs(sequence: Tensor) -> Any:
         result = layer(sequence)
         return (result[0] if isinstance(result, tuple) else result)[0]
 
-    jacobian: Callable[..., Tensor] = torch.autograd.functional.jacobian
-    return jacobian(outputs, inputs)[:, :, 0]
+    derivatives: Callable[..., Tensor] = torch.autograd.functional.jacobian
+    return derivatives(outputs, inputs)[:, :, 0]
 
 
 def _norms(layer: nn.Module, inputs: Tensor) -> Tensor:
-    return _jacobian(layer, inputs).square().sum((1, 3)).sqrt()
+    return jacobian(layer, inputs).square().sum((1, 3)).sqrt()
 
 
 def _of_sums(layer: nn.Module, inputs: Tensor) -> Tensor:
-    return _jacobian(layer, inputs).sum(1).square().sum(2).sqrt()
+    return jacobian(layer, inputs).sum(1).square().sum(2).sqrt()
 
 
 INFLUENCE = Rule(
@@ -142,22 +142,22 @@ INFLUENCE = Rule(
         "feature of the output by itself.": _of_sums,
         "Derivatives of out[t].mean() cancel each other, after a layer norm completely: take each "
         "feature of the output by itself.": (
-            lambda layer, x: _jacobian(layer, x).mean(1).norm(dim=2)
+            lambda layer, x: jacobian(layer, x).mean(1).norm(dim=2)
         ),
         "Rows are outputs and columns inputs: yours is transposed.": (
             lambda layer, x: _norms(layer, x).T
         ),
         "Take the root of the sum of squares, not the largest derivative.": (
-            lambda layer, x: _jacobian(layer, x).abs().amax((1, 3))
+            lambda layer, x: jacobian(layer, x).abs().amax((1, 3))
         ),
         "Take the root of the sum of squares, not the sum of absolute values.": (
-            lambda layer, x: _jacobian(layer, x).abs().sum((1, 3))
+            lambda layer, x: jacobian(layer, x).abs().sum((1, 3))
         ),
         "The root of the sum of squares: the root is missing.": (
-            lambda layer, x: _jacobian(layer, x).square().sum((1, 3))
+            lambda layer, x: jacobian(layer, x).square().sum((1, 3))
         ),
         "Sum the squares, don't average them.": (
-            lambda layer, x: _jacobian(layer, x).square().mean((1, 3)).sqrt()
+            lambda layer, x: jacobian(layer, x).square().mean((1, 3)).sqrt()
         ),
     },
 )

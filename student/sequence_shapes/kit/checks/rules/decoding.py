@@ -11,6 +11,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn, optim
 
+from autograder.checks.core import Stop
 from autograder.checks.rules.masked_loss import loss_by_hand
 from autograder.checks.rules.rule import Rule
 from autograder.checks.rules.translations import whole_numbers
@@ -95,6 +96,10 @@ def _everything(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
     return nn.functional.cross_entropy(logits.transpose(1, 2), target)
 
 
+def _twice(model: nn.Module, source: Tensor, target: Tensor) -> Tensor:
+    return loss_by_hand(model(source, target[:, :-1]), target[:, 1:])
+
+
 def _after_step(
     model: nn.Module, optimizer: optim.Optimizer, source: Tensor, target: Tensor
 ) -> float:
@@ -104,6 +109,11 @@ def _after_step(
 
 def _loss_and_parameters(result: Any, arguments: Arguments) -> tuple[Any, Tensor]:
     """The loss, and all parameters after the step."""
+    if isinstance(result, Tensor) and result.requires_grad:
+        raise Stop(
+            "that is a tensor with its graph, which would stay in memory.",
+            "Return the loss as a float: loss.item().",
+        )
     return result, torch.cat([p.detach().flatten() for p in arguments[0].parameters()])
 
 
@@ -139,6 +149,8 @@ TRAINING_STEP = Rule(
             )
         ),
         "Padding counts in the loss: use your masked loss.": _step(_everything),
+        "That is shifted twice: the target has no <bos> in front, so the decoder reads the shifted "
+        "target, and all columns of the target count in the loss.": _step(_twice),
         "Return the loss from before the step.": _after_step,
     },
 )
@@ -208,8 +220,8 @@ def _ended(tokens: Tensor) -> Tensor:
     return tokens.masked_fill(ends > 0, PAD)
 
 
-def _trained_mode(model: Teller, source: Tensor, steps: int) -> Tensor:
-    model.train()
+def _as_it_is(model: Teller, source: Tensor, steps: int) -> Tensor:
+    """In the mode that the model is in."""
     said = torch.full((len(source), 1), BOS)
     for _ in range(steps):
         said = torch.cat([said, model(source, said)[:, -1].argmax(1)[:, None]], dim=1)
@@ -222,6 +234,17 @@ def _stopped_together(model: Teller, source: Tensor, steps: int) -> Tensor:
     first = min(row.index(EOS) if EOS in row else steps for row in said.tolist())
     said[:, first + 1 :] = PAD
     return said
+
+
+def _forgotten(model: Teller, source: Tensor, steps: int) -> Tensor:
+    """PAD comes right after EOS only, then the row speaks again."""
+    model.eval()
+    said = torch.full((len(source), 1), BOS)
+    for _ in range(steps):
+        token = model(source, said)[:, -1].argmax(1)
+        token = token.masked_fill(said[:, -1] == EOS, PAD)
+        said = torch.cat([said, token[:, None]], dim=1)
+    return said[:, 1:]
 
 
 def _cut(model: Teller, source: Tensor, steps: int) -> Tensor:
@@ -263,6 +286,9 @@ TRANSLATE = Rule(
         "<eos> belongs to the translation: keep the first one, and put <pad> after it.": (
             lambda m, s, n: _told(m, s, n).masked_fill(_told(m, s, n) == EOS, PAD)
         ),
+        "A row that is finished stays so: remember it, for only one of its tokens is <eos>.": (
+            _forgotten
+        ),
         "Each row ends by itself: others go on when one has said <eos>.": _stopped_together,
         "The decoder starts from <bos>.": lambda m, s, n: _ended(_greedy(m, s, n, first=PAD)),
         "The decoder starts from <bos>, not from <eos>.": (
@@ -271,9 +297,7 @@ TRANSLATE = Rule(
         "Give the model all tokens so far, not the newest alone: it keeps no state.": (
             lambda m, s, n: _ended(_greedy(m, s, n, window=1))
         ),
-        "The model is still in training mode, with dropout: call model.eval() first.": (
-            _trained_mode
-        ),
+        "The model is still in training mode, with dropout: call model.eval() first.": (_as_it_is),
     },
 )
 

@@ -87,12 +87,11 @@ def _compared(predicted: list[list[int]], target: list[list[int]]) -> tuple[Tens
 
 
 def _spoilt(count: int, length: int, wrong: int) -> tuple[Tensor, Tensor]:
-    """Translations of which the first `wrong` have a fault, each at another place."""
+    """Translations of which the first `wrong` have a fault somewhere, after EOS included."""
     target = targets(count, length)
     said = target.clone()
     for row in range(wrong):
-        end = target[row].tolist().index(EOS)
-        place = int(torch.randint(end + 1, ()))
+        place = int(torch.randint(length + 1, ()))
         said[row, place] = (said[row, place] + 3) % 10
     order = torch.randperm(count)
     return said[order], target[order]
@@ -118,6 +117,9 @@ SEQUENCE_ACCURACY = Rule(
         "two translations that stop too late or too early": lambda: _compared(
             [[1, 2, EOS, PAD], [3, EOS, PAD, PAD], [4, 5, 6, 6]],
             [[1, 2, EOS, PAD], [3, 7, EOS, PAD], [4, 5, 6, EOS]],
+        ),
+        "a translation that goes on after its end": lambda: _compared(
+            [[6, EOS, 3, PAD], [2, 9, EOS, PAD]], [[6, EOS, PAD, PAD], [2, 9, EOS, PAD]]
         ),
         "50 translations, 13 of them with a fault": lambda: _spoilt(50, 7, 13),
         "the same tokens in another order": lambda: _compared(
@@ -146,6 +148,9 @@ SEQUENCE_ACCURACY = Rule(
         ),
         "A translation that stops too early or too late is wrong: compare <eos> as well.": (
             lambda p, t: ((p == t) | (t >= PAD)).all(1).double().mean()
+        ),
+        "What comes after <eos> must be <pad>: compare all columns.": (
+            lambda p, t: ((p == t) | (t == PAD)).all(1).double().mean()
         ),
         "That is the share of wrong ones.": lambda p, t: 1 - _share_of_rows(p, t),
     },

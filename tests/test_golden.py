@@ -28,7 +28,8 @@ MARKED = [
 @pytest.fixture(scope="session")
 def attempts(request, built, grading, tmp_path_factory):
     """Graded notebooks of the selected tests: attempt, and cases that others in it fail."""
-    chosen = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
+    items = [item for item in request.session.items if item.module.__name__ == __name__]
+    chosen = [item.callspec.params for item in items if hasattr(item, "callspec")]
     bank = {id(p["entry"]): p["entry"] for p in chosen if isinstance(p.get("entry"), Golden)}
     found = {}
     for name in NAMES:

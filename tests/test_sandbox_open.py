@@ -126,3 +126,13 @@ def test_a_job_with_a_stopped_supervisor_ends_when_the_grader_is_killed(tmp_path
     job = make_job(tmp_path, cells, {})
     before = "from autograder.sandbox import start\nstart._python_folders = lambda: []"
     assert len(killed_in_last_cell(tmp_path, job, before)) == 3  # server, supervisor, worker
+
+
+def test_what_torch_patches_when_it_is_first_used_is_no_tampering(tmp_path):
+    source = (
+        "import torch\nweight = torch.nn.Parameter(torch.ones(1))\n"
+        "weight.sum().backward()\ntorch.optim.Adam([weight]).step()"
+    )
+    outcome = run_bad(tmp_path, source)
+    assert outcome.ended == "finished"
+    assert [event for event in outcome.events if event["event"] == "tampered"] == []

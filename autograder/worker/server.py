@@ -40,8 +40,8 @@ def main(arguments: Sequence[str]) -> None:
     settings = Settings(**given | {"world": world})
     server = Server(socket.socket(fileno=int(arguments[0])), settings)
     reason = probe(settings) if world else None
-    if world and reason is None:
-        preload()
+    if reason is None:
+        preload()  # of a job alone, too: what torch patches when first used must not look tampered
     gc.freeze()  # a collection in a child would copy all pages
     server.reply(ready=reason)
     with contextlib.suppress(ConnectionError):

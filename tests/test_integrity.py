@@ -241,7 +241,7 @@ HONEST = {
     "a short thread": "import threading, time\n"
     "threading.Thread(target=time.sleep, args=(0.05,)).start()",
     "a debugger": "import pdb\npdb.set_trace()\nx = 1",
-    "imports": "import torch.fx, torch.func, torch.distributions, torch.export, scipy.optimize\n"
+    "imports": "import torch.fx, torch.func, torch.distributions, torch.export, sqlite3\n"
     "from torch.func import vmap, grad\ngrad(lambda x: x ** 2)(torch.tensor(2.0))",
     "old names of numpy": "import numpy as np\nnp.float = float; np.int = int; np.bool = bool",
     "other loaders": "import functools, numpy as np, torch\n"

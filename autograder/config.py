@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_valida
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Positive = Annotated[float, Field(gt=0)]
+Share = Annotated[float, Field(ge=0, le=1)]
 Points = Annotated[float, Field(ge=0, le=1000)]
 
 
@@ -119,10 +120,13 @@ class Verify(Part):
     Attributes:
         loss: difference of the last training losses, as a fraction of the first epoch's.
         accuracy: difference of the last validation accuracies, 0 to 1.
+        samples: share of the training samples that may have another fingerprint than those of the
+            training, since machines round differently; above it the checkpoint is refused.
     """
 
     loss: Positive
     accuracy: Positive
+    samples: Share
 
 
 class Assignment(Part):
@@ -142,7 +146,9 @@ class Assignment(Part):
     @model_validator(mode="after")
     def _verifiable(self) -> "Assignment":
         if self.training == "checkpoint" and self.verify is None:
-            raise ValueError("training: checkpoint needs verify: {loss: …, accuracy: …}")
+            raise ValueError(
+                "training: checkpoint needs verify: {loss: …, accuracy: …, samples: …}"
+            )
         return self
 
     @property

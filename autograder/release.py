@@ -76,13 +76,24 @@ def build(name: str, config: Config, root: Path) -> None:
     every test.
 
     Raises:
-        BuildError: `otter assign` refused the master, or the reference fails a test.
+        BuildError: `otter assign` refused the master, the reference fails a test, or networks are
+            to be kept and there are none.
         master.AuthoringError: text, reference and grading.yml don't fit together.
     """
+    _require_networks(name, config.assignment(name))
     with tempfile.TemporaryDirectory(prefix="build-") as temporary:
         made = _make(name, config, root, Path(temporary) / name)
         _replace(made, root / "dist" / name)
         _replace(root / "dist" / name / "student", root / "student" / name, keep_source=True)
+
+
+def _require_networks(name: str, assignment: Assignment) -> None:
+    checks = {e.check for q in assignment.questions.values() for e in q.checks.values()}
+    if assignment.training == "checkpoint" and "learned" not in checks:
+        raise BuildError(
+            f"{name}: training: checkpoint keeps networks that `fit` has trained, and no question "
+            "here has the check `learned` of such a training. Set training: rerun."
+        )
 
 
 def differences(name: str, config: Config, root: Path) -> list[str]:

@@ -96,12 +96,14 @@ def sequence_accuracy(predicted: Tensor, target: Tensor) -> float:
     # END SOLUTION
 
 
-def training(train: Callable[[nn.Module], list[float]], length: int, seed: int) -> nn.Module:
+def training(
+    train: Callable[[nn.Module], list[float]], length: int, count: int, seed: int
+) -> nn.Module:
     """Train a model, and translate sequences that it has never seen."""
     torch.manual_seed(seed)
     model = Seq2Seq()  # SOLUTION
     losses = train(model)  # SOLUTION # noqa: F841 - the notebook draws them
-    source, target = pairs(300, length, seed=seed + 1)
+    source, target = pairs(count, length, seed=seed + 1)
     predicted = translate(model, source, length + 1)  # SOLUTION
     accuracy = sequence_accuracy(predicted, target)  # SOLUTION # noqa: F841 - and shows it
     return model

@@ -119,10 +119,10 @@ def release(tmp_path, monkeypatch):
     return tmp_path / "checkpoints"
 
 
-def asks(mode, assignment="hw"):
+def asks(mode, assignment="hw", samples=0):
     """In a new process, as far as `checkpoints` can tell."""
     checkpoints._used.clear()
-    checkpoints.SETTINGS.write_text(checkpoints.settings(assignment, mode))
+    checkpoints.SETTINGS.write_text(checkpoints.settings(assignment, mode, samples))
 
 
 def fit(make=Net, seed=0, recipe=RECIPE, data=TRAIN):
@@ -386,8 +386,8 @@ def test_samples_that_were_changed_after_training_are_told(kept):
         fit(data=blobs(24, seed=9))
 
 
-def test_a_fingerprint_that_another_machine_rounds_otherwise_is_no_other_sample(kept, monkeypatch):
-    monkeypatch.setattr(checkpoints, "ROUNDED", 1 / 24)
+def test_a_fingerprint_that_another_machine_rounds_otherwise_is_no_other_sample(kept):
+    asks("load", samples=1 / 24)
     inputs, labels = TRAIN
     fit(data=(torch.cat([inputs[:1] + 0.01, inputs[1:]]), labels))
 

@@ -141,3 +141,13 @@ def test_the_notebook_of_another_assignment_is_refused_without_its_name(pair, ba
         if bare:
             cell.id, cell.metadata = f"c{number}", {}
     assert "does not look like" in (restore.wrong_assignment(handed_in, pristine) or "")
+
+
+def test_where_no_network_could_be_kept_a_build_says_so(grading, tmp_path):
+    asked = grading.model_dump()
+    asked["assignments"]["gradient_flow"] |= {
+        "training": "checkpoint", "verify": {"loss": 1, "accuracy": 1, "samples": 0},
+    }  # fmt: skip
+    settings = config.Config.model_validate(asked)
+    with pytest.raises(release.BuildError, match=r"no question .* `learned`"):
+        release.build("gradient_flow", settings, tmp_path)

@@ -50,18 +50,23 @@ class Release:
         pristine = nbformat.read(notebook, as_version=4)
         return cls(name, archive, content, pristine, run_identity(pristine, _files(content)))
 
-    def unpack(self, job: Path, kept: Mapping[str, bytes] | None = None) -> None:
+    def unpack(self, job: Path, further: Mapping[str, bytes] | None = None) -> None:
         """Put tests and support files into `job`, the hidden labels excepted.
 
-        With the files of `kept`, networks are loaded from them; without, they are trained.
+        `further` are other files by their path in `job`. With those of `loading` networks are
+        loaded; without, they are trained.
         """
         for name, content in _files(self.content):
             if not name.endswith((LABELS, SETTINGS)):
                 _put(job / name, content)
-        if kept is not None:
-            _put(job / SETTINGS, checkpoints.settings(self.name, "load").encode())
-            for name, content in kept.items():
-                _put(job / checkpoints.FOLDER / name, content)
+        for name, content in (further or {}).items():
+            _put(job / name, content)
+
+
+def loading(assignment: str, samples: float, kept: Mapping[str, bytes]) -> dict[str, bytes]:
+    """Files for a job in which networks are loaded; `samples` as in `config.Verify`."""
+    settings = checkpoints.settings(assignment, "load", samples).encode()
+    return {SETTINGS: settings} | {f"{checkpoints.FOLDER}/{n}": c for n, c in kept.items()}
 
 
 def _put(target: Path, content: bytes) -> None:

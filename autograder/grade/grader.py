@@ -13,7 +13,7 @@ from nbformat import NotebookNode
 
 from autograder import sandbox
 from autograder.config import Config
-from autograder.grade.built import Release
+from autograder.grade.built import Release, loading
 from autograder.grade.executed import Executed
 from autograder.grade.verify import chosen, compared, doubtful
 from autograder.gradebook import Attempt
@@ -77,14 +77,13 @@ class Grader:
     def _run(
         self, submission: Submission, notebook: NotebookNode, scratch: Path, pool: sandbox.Pool
     ) -> Attempt:
-        kept = submission.checkpoints if self.assignment.training == "checkpoint" else None
-        with self._job(notebook, scratch, kept) as job:
+        with self._job(notebook, scratch, self._loading(submission)) as job:
             outcome = pool.run(job, lambda _: None)
             self._executed.keep(job / "executed.ipynb", submission)
         run = run_of(outcome, self._asked)
         content = content_of(notebook, submission.checkpoints)
-        if kept and self._to_verify(run, content):
-            with self._job(notebook, scratch, None) as job:
+        if submission.checkpoints and self._to_verify(run, content):
+            with self._job(notebook, scratch, {}) as job:
                 again = pool.run(job, lambda _: None)
             run = compared(self.assignment, run, run_of(again, self._asked))
         results = tuple(judge(self.assignment, run))
@@ -94,14 +93,21 @@ class Grader:
             wall_s=outcome.wall_s, cpu_s=outcome.cpu_s, peak_mib=outcome.peak_mib,
         )  # fmt: skip
 
+    def _loading(self, submission: Submission) -> Mapping[str, bytes]:
+        """The files by which networks are loaded; none where they are trained."""
+        verify = self.assignment.verify
+        if self.assignment.training == "rerun" or verify is None:
+            return {}
+        return loading(self.release.name, verify.samples, submission.checkpoints)
+
     @contextlib.contextmanager
     def _job(
-        self, notebook: NotebookNode, scratch: Path, kept: Mapping[str, bytes] | None
+        self, notebook: NotebookNode, scratch: Path, further: Mapping[str, bytes]
     ) -> Iterator[Path]:
-        """A job folder, removed at the end; `kept` as in `Release.unpack`."""
+        """A job folder, removed at the end; `further` as in `Release.unpack`."""
         with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as temporary:
             job = Path(temporary)
-            self.release.unpack(job, kept)
+            self.release.unpack(job, further)
             nbformat.write(notebook, job / "notebook.ipynb")
             limits = self.config.limits
             settings = {"seed": self.assignment.seed, "output_kib": limits.output_kib,

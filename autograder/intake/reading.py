@@ -22,7 +22,6 @@ from autograder.notebook import InvalidNotebook, read_notebook
 from autograder.restore import restore, wrong_assignment
 
 CHECKPOINTS = "checkpoints"
-MOST = 100  # files in it
 OTTERS = "__zip_filename__"  # Otter's export puts it into each zip
 _CHECKPOINT = re.compile(rf"{CHECKPOINTS}/[\w-]+\.(?:safetensors|json)", re.ASCII)
 
@@ -135,21 +134,19 @@ def read_all(tree: Tree, items: Sequence[Item], limit: int) -> dict[str, bytes]:
     """The bytes of checkpoints by name; together at most `limit`.
 
     Raises:
-        InvalidNotebook: they are more or longer, or one can't be read.
+        InvalidNotebook: they are longer, or one can't be read.
     """
-    if len(items) > MOST:
-        raise InvalidNotebook(f"The folder {CHECKPOINTS} holds more than {MOST} files. {_FEWER}")
     found: dict[str, bytes] = {}
+    left = limit
     for item in items:
         if item.node.fault:
             raise InvalidNotebook(item.node.fault)
-        left = limit - sum(map(len, found.values()))
         try:
-            found[PurePosixPath(item.own).name] = tree.read(item.node.name, left)
+            content = tree.read(item.node.name, left)
         except TooLarge:
             what = f"The files of {CHECKPOINTS} are larger than {limit / MIB:g} MiB together"
-            raise InvalidNotebook(f"{what}. {_FEWER}") from None
+            advice = "Empty it, run the training cells once more, and hand it in again."
+            raise InvalidNotebook(f"{what}. {advice}") from None
+        found[PurePosixPath(item.own).name] = content
+        left -= len(content)
     return found
-
-
-_FEWER = "Empty it, run the training cells once more, and hand it in again."

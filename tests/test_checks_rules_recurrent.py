@@ -1,14 +1,12 @@
-import json
-
 import numpy as np
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autograder.checks import CHECKS, core
 from autograder.checks.rules import RULES
 from reference import gradient_flow as reference
+from tests.rules import decided
 
 FUNCTIONS = {
     "recurrence": reference.recurrence,
@@ -22,30 +20,6 @@ FUNCTIONS = {
     "influence": reference.influence,
     "is_causal": reference.is_causal,
 }
-RULE_CASES = [(rule, case) for rule in FUNCTIONS for case in RULES[rule].cases]
-SLIPS = [(rule, hint) for rule in FUNCTIONS for hint in RULES[rule].slips]
-
-
-def decided(rule, function, cases=None, seed=11):
-    settings = {"name": "answer", "rule": rule, "cases": list(cases or RULES[rule].cases),
-                "seed": seed, "tolerance": 1e-9}  # fmt: skip
-    evidence = core.perform(CHECKS["same_values"], settings, {"function": function})
-    assert len(json.dumps(evidence, allow_nan=False)) < 6000
-    return core.decide(CHECKS["same_values"], settings, evidence)
-
-
-@pytest.mark.parametrize(("rule", "case"), RULE_CASES)
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_reference_agrees_with_the_oracle(rule, case, seed):
-    verdict = decided(rule, FUNCTIONS[rule], [case], seed)
-    assert verdict.status == "passed", str(verdict)
-
-
-@pytest.mark.parametrize(("rule", "hint"), SLIPS)
-def test_every_slip_fails_with_its_own_hint(rule, hint):
-    verdict = decided(rule, RULES[rule].slips[hint])
-    assert verdict.status == "failed"
-    assert verdict.hint == hint
 
 
 # Other right ways.

@@ -1,15 +1,13 @@
 import copy
-import json
 
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional as F
 
-from autograder.checks import CHECKS, core
-from autograder.checks.rules import RULES
 from autograder.checks.rules.architectures import run_by_hand
 from reference import sequence_shapes as reference
+from tests.rules import decided
 
 FUNCTIONS = {
     "sequence_to_sequence": reference.sequence_to_sequence,
@@ -24,31 +22,6 @@ FUNCTIONS = {
     "naive_forecast": reference.naive_forecast,
     "rmse": reference.rmse,
 }
-RULE_CASES = [(rule, case) for rule in FUNCTIONS for case in RULES[rule].cases]
-SLIPS = [(rule, hint) for rule in FUNCTIONS for hint in RULES[rule].slips]
-
-
-def decided(rule, function, cases=None, seed=11):
-    settings = {"name": "answer", "rule": rule, "cases": list(cases or RULES[rule].cases),
-                "seed": seed, "tolerance": 1e-9}  # fmt: skip
-    evidence = core.perform(CHECKS["same_values"], settings, {"function": function})
-    assert len(json.dumps(evidence, allow_nan=False)) < 6000
-    return core.decide(CHECKS["same_values"], settings, evidence)
-
-
-@pytest.mark.parametrize(("rule", "case"), RULE_CASES)
-@pytest.mark.parametrize("seed", [1, 2, 3])
-def test_the_reference_agrees_with_the_oracle(rule, case, seed):
-    verdict = decided(rule, FUNCTIONS[rule], [case], seed)
-    assert verdict.status == "passed", str(verdict)
-
-
-@pytest.mark.parametrize(("rule", "hint"), SLIPS)
-@pytest.mark.parametrize("seed", [11, 12])
-def test_every_slip_fails_with_its_own_hint(rule, hint, seed):
-    verdict = decided(rule, RULES[rule].slips[hint], seed=seed)
-    assert verdict.status == "failed"
-    assert verdict.hint == hint
 
 
 @pytest.mark.parametrize(("kind", "layers"), [(nn.RNN, 1), (nn.RNN, 3), (nn.GRU, 1), (nn.GRU, 3)])

@@ -1,12 +1,14 @@
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
 from torch.nn import functional
 
-from autograder.checks import CHECKS, core
 from autograder.checks.rules import RULES
 from autograder.data import BOS, EOS, PAD
 from reference import encoder_decoder as reference
+from tests import rules
 
 NAMES = (
     "shift_right", "masked_loss", "masked_loss_gradient", "sequence_accuracy", "training_step",
@@ -15,13 +17,7 @@ NAMES = (
 RIGHT = {name: getattr(reference, name.removesuffix("_gradient")) for name in NAMES}
 ALL = [(name, case) for name in NAMES for case in RULES[name].cases]
 SLIPS = [(name, hint) for name in NAMES for hint in RULES[name].slips]
-
-
-def decided(name, function, cases=None):
-    settings = {"name": name, "rule": name, "cases": list(cases or RULES[name].cases), "seed": 5,
-                "tolerance": 1e-7}  # fmt: skip
-    evidence = core.perform(CHECKS["same_values"], settings, {"function": function})
-    return core.decide(CHECKS["same_values"], settings, evidence)
+decided = partial(rules.decided, seed=5, tolerance=1e-7)
 
 
 @pytest.mark.parametrize(("name", "case"), ALL)

@@ -243,6 +243,16 @@ HONEST = {
     "a debugger": "import pdb\npdb.set_trace()\nx = 1",
     "imports": "import torch.fx, torch.func, torch.distributions, torch.export, sqlite3\n"
     "from torch.func import vmap, grad\ngrad(lambda x: x ** 2)(torch.tensor(2.0))",
+    "torchvision": "import torchvision, torchvision.transforms.v2\n"
+    "torchvision.models.resnet18()",
+    "a profile, a trace, amp": "import torch\nfrom torch.profiler import profile\n"
+    "with profile(): torch.ones(2) + 1\n"
+    "torch.jit.trace(torch.nn.Linear(2, 2), torch.ones(1, 2))\n"
+    "with torch.autocast('cpu'): torch.nn.Linear(2, 2)(torch.ones(1, 2))",
+    "other optimisers": "import torch\nweight = torch.nn.Parameter(torch.ones(1))\n"
+    "weight.sum().backward()\n"
+    "for kind in (torch.optim.SGD, torch.optim.AdamW, torch.optim.RMSprop):\n"
+    "    kind([weight], 0.1).step()",
     "old names of numpy": "import numpy as np\nnp.float = float; np.int = int; np.bool = bool",
     "other loaders": "import functools, numpy as np, torch\n"
     "np.load = functools.partial(np.load, allow_pickle=True)\n"

@@ -17,9 +17,10 @@ import os
 import re
 import warnings
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 from weakref import WeakValueDictionary
 
 from torch import Tensor, nn
@@ -38,7 +39,6 @@ from autograder.training.weights import (
 FOLDER = "checkpoints"
 SETTINGS = Path(__file__).with_name("checkpoints.json")
 ADVICE = f"Run the training cell once more, and hand in the folder {FOLDER} with the notebook."
-ROUNDED = 0.01  # of the samples may have another fingerprint than when they were trained on
 
 _used: "WeakValueDictionary[str, nn.Module]" = WeakValueDictionary()  # by checkpoint, while alive
 
@@ -47,9 +47,9 @@ class CheckpointError(RuntimeError):
     """A network has no checkpoint that can be used; the message says why and what to do."""
 
 
-def settings(assignment: str, mode: Literal["keep", "load"]) -> str:
-    """What SETTINGS holds, for an assignment."""
-    return json.dumps({"assignment": assignment, "mode": mode})
+def settings(assignment: str, mode: Literal["keep", "load"], samples: float = 0.0) -> str:
+    """What SETTINGS holds, for an assignment; for `samples` see `config.Verify`."""
+    return json.dumps({"assignment": assignment, "mode": mode, "samples": samples})
 
 
 def keep(model: nn.Module, history: History) -> None:
@@ -88,7 +88,7 @@ def handed_in(model: nn.Module, recipe: Recipe, inputs: Tensor) -> History | Non
     if asked.get("mode") != "load":
         return None
     try:
-        return _loaded(model, recipe, inputs, str(asked["assignment"]))
+        return _loaded(model, recipe, inputs, asked)
     except CheckpointError:
         raise
     except Exception as error:  # of whatever kind: it must not look like a wrong answer
@@ -98,7 +98,7 @@ def handed_in(model: nn.Module, recipe: Recipe, inputs: Tensor) -> History | Non
         ) from None
 
 
-def _loaded(model: nn.Module, recipe: Recipe, inputs: Tensor, assignment: str) -> History:
+def _loaded(model: nn.Module, recipe: Recipe, inputs: Tensor, asked: Mapping[str, Any]) -> History:
     samples = len(inputs)
     name = name_of(model, recipe, samples)
     if _taken(name, model):
@@ -110,22 +110,16 @@ def _loaded(model: nn.Module, recipe: Recipe, inputs: Tensor, assignment: str) -
     try:
         tensors, about = unpacked(weights)
         text = record.read_bytes()
-        _require_pair(about, text, assignment)
-        history = _history(text, record.name, model, recipe, inputs)
-        put_into(model, tensors)
+        _require_pair(about, text, asked["assignment"])
+        history = History.from_json(text.decode())
+        _require_same(history, model, recipe, samples)
+        _require_samples(history, inputs, asked["samples"])
+        put_into(model, tensors)  # last: where the history is refused, the model stays as it was
     except UnfitWeights as error:
         raise CheckpointError(f"{FOLDER}/{weights.name} {error}. {ADVICE}") from None
-    model.eval()
-    return history
-
-
-def _history(text: bytes, name: str, model: nn.Module, recipe: Recipe, inputs: Tensor) -> History:
-    try:
-        history = History.from_json(text.decode())
-        _require_same(history, model, recipe, len(inputs))
-        _require_samples(history, inputs)
     except ValueError as error:
-        raise CheckpointError(f"{FOLDER}/{name}: {error} {ADVICE}") from None
+        raise CheckpointError(f"{FOLDER}/{record.name}: {error} {ADVICE}") from None
+    model.eval()
     return history
 
 
@@ -150,10 +144,10 @@ def _readable(model: nn.Module) -> str:
     return re.sub(r"\W", "_", type(model).__name__, flags=re.ASCII)[:40]
 
 
-def _asked() -> dict[str, str]:
+def _asked() -> dict[str, Any]:
     """What the release says of checkpoints; nothing, if it has none."""
     try:
-        found: dict[str, str] = json.loads(SETTINGS.read_text(encoding="utf-8"))
+        found: dict[str, Any] = json.loads(SETTINGS.read_text(encoding="utf-8"))
     except FileNotFoundError:
         return {}
     return found
@@ -217,14 +211,14 @@ def _require_same(history: History, model: nn.Module, recipe: Recipe, samples: i
         raise ValueError("The history does not tell how each tensor changed.")
 
 
-def _require_samples(history: History, inputs: Tensor) -> None:
+def _require_samples(history: History, inputs: Tensor, share: float) -> None:
     """Raises ValueError where the history tells of other samples than those that fit now gets.
 
     Else what the checks say of the samples would be about data that the notebook no longer uses.
-    One in a hundred may differ: rounding on another machine can change a fingerprint.
+    A share of them may differ: rounding on another machine can change a fingerprint.
     """
     then, now = Counter(history.train_fingerprints), Counter(fingerprints(inputs))
-    if (then - now).total() > ROUNDED * len(inputs):
+    if (then - now).total() > share * len(inputs):
         raise ValueError(
             "The network was trained on other samples than those that the notebook gives to fit: "
             "were they changed after training?"

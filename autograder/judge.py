@@ -5,7 +5,7 @@ settings and its points come from grading.yml, and evidence has to fit the check
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, is_dataclass
 from functools import cache
 from inspect import signature
@@ -13,8 +13,8 @@ from typing import Any, Literal, cast, get_args, get_type_hints
 
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
-from autograder.checks import CHECKS, Check
-from autograder.checks.core import Unavailable, Verdict
+from autograder.checks import CHECKS
+from autograder.checks.core import Unavailable, Verdict, number
 from autograder.config import Assignment, CheckEntry, ConfigError, Question, settings_of
 from autograder.identity import asked as asked_now
 from autograder.identity import settings_names
@@ -125,11 +125,10 @@ def _absent(name: str, run: Run) -> Verdict:
 def _decide(question: Question, entry: CheckEntry, evidence: Any) -> Verdict:
     check = CHECKS[entry.check]
     try:
-        seen = _schema(entry.check).validate_json(json.dumps(evidence, allow_nan=False))
+        seen = _fitting(entry.check, evidence)
         if isinstance(seen, _Stopped):
             return Verdict(seen.stopped.kind, seen.stopped.rationale, seen.stopped.hint)
-        settings = settings_of(question, entry, settings_names(check))
-        return check.judge(seen, **{name: settings[name] for name in _limits(check)})
+        return check.judge(seen, **_settings(question, entry, check.judge))
     except Unavailable as missing:
         return Verdict("not_run", missing.rationale, missing.hint)
     except UNFIT as error:
@@ -139,11 +138,40 @@ def _decide(question: Question, entry: CheckEntry, evidence: Any) -> Verdict:
         )
 
 
+def threshold_value(question: Question, entry: CheckEntry, evidence: Any) -> float | None:
+    """The number that a check's judging half compares with its threshold.
+
+    None where the check has no threshold, the measurement stopped, the evidence does not fit, or
+    the labels are not on this machine.
+    """
+    threshold = CHECKS[entry.check].threshold
+    if threshold is None:
+        return None
+    try:
+        seen = _fitting(entry.check, evidence)
+        if isinstance(seen, _Stopped):
+            return None
+        return number(threshold.value(seen, **_settings(question, entry, threshold.value)))
+    except (Unavailable, *UNFIT):
+        return None
+
+
+def _fitting(check: str, evidence: Any) -> Any:
+    """Evidence as a check's own dataclass, or as `_Stopped`; another form raises one of UNFIT."""
+    return _schema(check).validate_json(json.dumps(evidence, allow_nan=False))
+
+
+def _settings(
+    question: Question, entry: CheckEntry, function: Callable[..., Any]
+) -> dict[str, Any]:
+    """Those settings that a function of the entry's check takes."""
+    settings = settings_of(question, entry, settings_names(CHECKS[entry.check]))
+    return {name: settings[name] for name in _parameters(function) if name in settings}
+
+
 @cache
-def _limits(check: Check) -> tuple[str, ...]:
-    """Names of the settings that the judging half of a check takes."""
-    parameters = signature(check.judge).parameters
-    return tuple(name for name in settings_names(check) if name in parameters)
+def _parameters(function: Callable[..., Any]) -> tuple[str, ...]:
+    return tuple(signature(function).parameters)
 
 
 @cache

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 
 from autograder import data
-from autograder.checks.core import Check, Stop, Verdict, number, verdict
+from autograder.checks.core import Check, Stop, Threshold, Verdict, number, verdict
 from autograder.checks.trained import history_of, inputs_of, labels_of, predictions, trained
 
 LOW = 0.8  # of the loss of guessing: a network that starts below was hardly new; chooses a hint
@@ -82,6 +82,12 @@ def measure_learned(
     )
 
 
+def _loss_ratio(seen: Learning) -> float | None:
+    """The last loss as a share of the first; None where one is missing or the first is 0."""
+    first, last = seen.losses[0], seen.losses[-1]
+    return None if first is None or last is None or first <= 0 else last / first
+
+
 def judge_learned(seen: Learning, *, largest_loss_ratio: float, tolerance: float) -> Verdict:
     """Weights changed, the loss fell, and the model is the one that the History tells of."""
     if not all(0 <= (a or 0) <= 1 for a in (seen.recorded, seen.now)):
@@ -92,8 +98,8 @@ def judge_learned(seen: Learning, *, largest_loss_ratio: float, tolerance: float
             f"Training did not change {', '.join(seen.unchanged)}.",
             "These parameters get no gradient: look at forward.",
         )
-    first, last = seen.losses[0], seen.losses[-1]
-    if first is None or last is None or last > largest_loss_ratio * first:
+    first, last, ratio = seen.losses[0], seen.losses[-1], _loss_ratio(seen)
+    if ratio is None or ratio > largest_loss_ratio:
         return Verdict(
             "failed",
             f"Training loss: {_brief(first)} in the first epoch, {_brief(last)} in the last "
@@ -105,8 +111,8 @@ def judge_learned(seen: Learning, *, largest_loss_ratio: float, tolerance: float
     same = same and abs(float(seen.recorded or 0) - float(seen.now or 0)) <= tolerance + rounding
     return verdict(
         same,
-        f"Loss from {first:.3g} to {last:.3g}; validation accuracy {seen.recorded} when trained, "
-        f"{seen.now} now.",
+        f"Loss from {_brief(first)} to {_brief(last)}; validation accuracy {seen.recorded} when "
+        f"trained, {seen.now} now.",
         "Either this is not the model that was trained (do not make it anew after fit), or its "
         "outputs depend on the other samples of the batch.",
     )
@@ -187,6 +193,8 @@ def judge_given_samples(seen: Given) -> Verdict:
 
 
 recipe = Check(measure_recipe, judge_recipe)
-learned = Check(measure_learned, judge_learned)
+learned = Check(
+    measure_learned, judge_learned, Threshold("largest_loss_ratio", _loss_ratio, at_least=False)
+)
 given_samples = Check(measure_given_samples, judge_given_samples)
 disjoint = Check(measure_disjoint, judge_disjoint)

@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from autograder.checks.core import Check, Stop, Verdict, number, verdict
+from autograder.checks.core import Check, Stop, Threshold, Verdict, number, verdict
 from autograder.checks.models import build, forward, nudged, parameters_of, samples, scaled
 
 GROWN = 3.0  # makes a recurrent network remember where it started
@@ -91,15 +91,22 @@ def measure_batch_independence(
     return Independence(number(difference), number(together.abs().max()))
 
 
+def _in_company(seen: Independence) -> float | None:
+    """The difference relative to the outputs' size, if that is above 1."""
+    if seen.difference is None or seen.scale is None:
+        return None
+    return seen.difference / max(1.0, seen.scale)
+
+
 def judge_batch_independence(seen: Independence, *, tolerance: float) -> Verdict:
     """A sample's logits may not depend on the samples beside it (relative to their size)."""
-    if seen.difference is None or seen.scale is None:
+    relative = _in_company(seen)
+    if relative is None:
         return Verdict("failed", "The outputs are not finite.", "Look for a division by zero.")
-    passed = 0 <= seen.difference <= tolerance * max(1.0, seen.scale)
     return verdict(
-        passed,
+        0 <= relative <= tolerance,
         f"In company a sample's output changes by {seen.difference:.2g} "
-        f"(allowed: {tolerance * max(1.0, seen.scale):.2g}).",
+        f"(allowed: {tolerance * max(1.0, seen.scale or 0.0):.2g}).",
         "Samples of a batch are mixed: look for a reshape that moves the batch dimension, dropout "
         "that stays on in evaluation, or batch statistics that are used in evaluation.",
     )
@@ -215,8 +222,11 @@ def judge_unbounded(seen: Outputs, *, row_sum: float) -> Verdict:
     return verdict(not faults, " ".join(faults) or "The outputs have no fixed range.", hint)
 
 
+COMPANY = Threshold("tolerance", _in_company, at_least=False)
+REPETITION = Threshold("tolerance", lambda seen: seen.difference, at_least=False)
+
 output_shape = Check(measure_output_shape, judge_output_shape)
-batch_independence = Check(measure_batch_independence, judge_batch_independence)
-evaluation_mode = Check(measure_evaluation_mode, judge_evaluation_mode)
+batch_independence = Check(measure_batch_independence, judge_batch_independence, COMPANY)
+evaluation_mode = Check(measure_evaluation_mode, judge_evaluation_mode, REPETITION)
 logits = Check(measure_logits, judge_logits)
 unbounded = Check(measure_logits, judge_unbounded)

@@ -14,6 +14,8 @@ from autograder.checks.core import Check, NotAnswered, Stop, Verdict, number, ve
 from autograder.checks.gradients import Gradients, judge_gradient_reach, measure_gradient_reach
 from autograder.checks.models import build, forward, made, nudged, samples
 from autograder.checks.outputs import (
+    COMPANY,
+    REPETITION,
     Independence,
     Outputs,
     Repetition,
@@ -24,7 +26,7 @@ from autograder.checks.outputs import (
     measure_evaluation_mode,
     measure_logits,
 )
-from autograder.checks.sequences import Change
+from autograder.checks.sequences import ORDER, Change
 from autograder.data import BOS, VOCABULARY
 
 DIGITS = 10
@@ -213,8 +215,8 @@ def measure_token_evaluation(model: Any, *, name: str, lengths: list[int], seed:
 
 
 translation_shape = Check(measure_translation_shape, judge_translation_shape)
-source_order = Check(measure_source_order, judge_source_order)
+source_order = Check(measure_source_order, judge_source_order, ORDER)
 token_logits = Check(measure_token_logits, judge_logits)
 token_gradients = Check(measure_token_gradients, judge_gradient_reach)
-token_batches = Check(measure_token_batches, judge_batch_independence)
-token_evaluation = Check(measure_token_evaluation, judge_evaluation_mode)
+token_batches = Check(measure_token_batches, judge_batch_independence, COMPANY)
+token_evaluation = Check(measure_token_evaluation, judge_evaluation_mode, REPETITION)

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from autograder.checks.core import Check, Verdict, number, verdict
+from autograder.checks.core import Check, Threshold, Verdict, number, verdict
 from autograder.checks.gradients import pull
 from autograder.checks.models import build, forward, nudged, samples
 
@@ -132,5 +132,7 @@ def _unreached(reached: list[bool], steps: int) -> tuple[str, str]:
     )
 
 
-sequence_order = Check(measure_sequence_order, judge_sequence_order)
+ORDER = Threshold("smallest", lambda seen: seen.relative, at_least=True)  # of any Change
+
+sequence_order = Check(measure_sequence_order, judge_sequence_order, ORDER)
 sequence_reach = Check(measure_sequence_reach, judge_sequence_reach)

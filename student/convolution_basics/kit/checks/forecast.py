@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from autograder import data, training
-from autograder.checks.core import Check, Stop, Verdict, number, require, verdict
+from autograder.checks.core import Check, Stop, Threshold, Verdict, number, require, verdict
 from autograder.checks.models import forward
 from autograder.checks.trained import trained
 
@@ -52,6 +52,30 @@ def _short(value: float) -> float | None:
     return None if finite is None else float(f"{finite:.{DIGITS}g}")
 
 
+def _errors(
+    seen: Forecasts, series: tuple[int, int, int, int], held_out: int
+) -> tuple[float, float] | None:
+    """Errors of these and of the naive forecasts; None where a forecast is not finite.
+
+    `series` is what `_pairs` takes.
+    """
+    if len(seen.values) != held_out:
+        raise ValueError("not one forecast a value")
+    values = [value for value in seen.values if value is not None]
+    if len(values) < held_out:
+        return None
+    inputs, targets = (part[-held_out:] for part in _pairs(*series))
+    forecasts = torch.tensor(values, dtype=torch.float64)[:, None]
+    return _rmse(forecasts, targets), _rmse(inputs[:, -1], targets)
+
+
+def _ratio(  # noqa: PLR0913 - as above
+    seen: Forecasts, *, seed: int, first: int, steps: int, width: int, held_out: int
+) -> float | None:
+    errors = _errors(seen, (steps, seed, first, width), held_out)
+    return errors[0] / errors[1] if errors else None
+
+
 def judge_forecast(  # noqa: PLR0913 - as above
     seen: Forecasts,
     *,
@@ -63,19 +87,16 @@ def judge_forecast(  # noqa: PLR0913 - as above
     largest_ratio: float,
 ) -> Verdict:
     """The error is at most `largest_ratio` of that of the last value taken as forecast."""
-    if len(seen.values) != held_out:
-        raise ValueError("not one forecast a value")
-    values = [value for value in seen.values if value is not None]
-    if len(values) < held_out:
+    errors = _errors(seen, (steps, seed, first, width), held_out)
+    if errors is None:
         return Verdict("failed", "The forecasts are not finite.", "Look for a division by zero.")
-    inputs, targets = (part[-held_out:] for part in _pairs(steps, seed, first, width))
-    error = _rmse(torch.tensor(values, dtype=torch.float64)[:, None], targets)
-    naive = _rmse(inputs[:, -1], targets)
+    error, naive = errors
+    ratio = error / naive
     return verdict(
-        error <= largest_ratio * naive,
+        ratio <= largest_ratio,
         f"Error over {held_out} values: {error:.3g}; of the naive forecast: {naive:.3g}. The ratio "
-        f"is {error / naive:.2f} (at most {largest_ratio:g}).",
-        _why(error / naive),
+        f"is {ratio:.2f} (at most {largest_ratio:g}).",
+        _why(ratio),
     )
 
 
@@ -149,5 +170,7 @@ def _foreign(seen: TrainedOn) -> Iterator[str]:
         yield f"{repeated:,} training pairs are there more than once."
 
 
-forecast = Check(measure_forecast, judge_forecast)
+forecast = Check(
+    measure_forecast, judge_forecast, Threshold("largest_ratio", _ratio, at_least=False)
+)
 past_only = Check(measure_past_only, judge_past_only)

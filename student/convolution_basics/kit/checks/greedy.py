@@ -10,7 +10,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
-from autograder.checks.core import Check, Verdict, verdict
+from autograder.checks.core import Check, Threshold, Verdict, verdict
 from autograder.checks.models import made
 from autograder.checks.trained import trained
 from autograder.checks.translation import logits_of
@@ -59,6 +59,10 @@ def _right(seen: Translations, count: int, length: int, seed: int) -> tuple[floa
     return sum(a == b for a, b in rows) / count, sum(tokens) / len(tokens)
 
 
+def _share(seen: Translations, *, count: int, length: int, seed: int) -> float:
+    return _right(seen, count, length, seed)[0]
+
+
 def judge_translation_accuracy(
     seen: Translations, *, smallest: float, count: int, length: int, seed: int
 ) -> Verdict:
@@ -83,7 +87,7 @@ def judge_untrained(
     seen: Translations, *, largest: float, count: int, length: int, seed: int
 ) -> Verdict:
     """A fresh model can't translate: what it knows later, it has learnt."""
-    share, _ = _right(seen, count, length, seed)
+    share = _share(seen, count=count, length=length, seed=seed)
     return verdict(
         share <= largest,
         f"Before any training {share:.1%} of {count} sequences are translated right (at most "
@@ -93,5 +97,9 @@ def judge_untrained(
     )
 
 
-translation_accuracy = Check(measure_translation_accuracy, judge_translation_accuracy)
-untrained = Check(measure_untrained, judge_untrained)
+translation_accuracy = Check(
+    measure_translation_accuracy,
+    judge_translation_accuracy,
+    Threshold("smallest", _share, at_least=True),
+)
+untrained = Check(measure_untrained, judge_untrained, Threshold("largest", _share, at_least=False))

@@ -75,15 +75,33 @@ class Unavailable(Stop):
 
 
 @dataclass(frozen=True)
+class Threshold:
+    """The number that a judging function compares with one of its settings.
+
+    Attributes:
+        setting: name of that setting, such as "smallest".
+        value: gives the number from the evidence, and from those of the judging function's other
+            settings that it names as keyword-only parameters; None where there is none.
+        at_least: right answers lie above the setting.
+    """
+
+    setting: str
+    value: Callable[..., float | None]
+    at_least: bool
+
+
+@dataclass(frozen=True)
 class Check:
     """A measuring and a judging function that belong together.
 
     The positional parameters of `measure` are the student's objects; the keyword-only parameters
-    of both functions are the check's settings, each of which grading.yml has to give.
+    of both functions are the check's settings, each of which grading.yml has to give. There is a
+    `threshold` where a single number decides, so that it can be read from stored evidence.
     """
 
     measure: Callable[..., Any]
     judge: Callable[..., Verdict]
+    threshold: Threshold | None = None
 
     @property
     def evidence(self) -> type:

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 from typing import Any
 
-from autograder.checks.core import Check, Verdict, call, number, verdict
+from autograder.checks.core import Check, Threshold, Verdict, call, number, verdict
 
 
 def norm_of(function: Any, *arguments: Any, name: str) -> float | None:
@@ -144,7 +144,7 @@ def judge_remembering(
     if fault := unusable([norm for row in (*seen.short, *seen.long) for norm in row]):
         return fault
     rows = list(zip(seen.short, seen.long, strict=True))
-    follows = sum(_follows(short, long, smallest_gain) for short, long in rows)
+    follows = _following(seen, smallest_gain=smallest_gain)
     shares = [
         median(_share(long[k], short[k]) or 0.0 for short, long in rows) for k in range(len(biases))
     ]
@@ -156,6 +156,12 @@ def judge_remembering(
         "Add the bias to the forget gate, take the loss of the last output alone, and compare one "
         "network with itself: same seed, same weights.",
     )
+
+
+def _following(seen: Remembering, *, smallest_gain: float) -> int:
+    """How many networks follow."""
+    rows = zip(seen.short, seen.long, strict=True)
+    return sum(_follows(short, long, smallest_gain) for short, long in rows)
 
 
 def _follows(short: list[Any], long: list[Any], gain: float) -> bool:
@@ -182,6 +188,14 @@ def measure_closed_gate(
     return ClosedGate(closed, opened)
 
 
+def _kept(seen: ClosedGate) -> float | None:
+    """The largest share that is left behind a closed gate; None where one is no share."""
+    shares = [_share(c, o) for c, o in zip(seen.closed, seen.open, strict=True)]
+    if any(share is None or share < 0 for share in shares):
+        return None
+    return max(share or 0.0 for share in shares)
+
+
 def judge_closed_gate(
     seen: ClosedGate, *, closing: float, seeds: list[int], largest: float
 ) -> Verdict:
@@ -194,10 +208,9 @@ def judge_closed_gate(
         raise ValueError("not one norm for each seed")
     if fault := unusable(seen.open):
         return fault
-    shares = [_share(c, o) for c, o in zip(seen.closed, seen.open, strict=True)]
-    if any(share is None or share < 0 for share in shares):
+    worst = _kept(seen)
+    if worst is None:
         return Verdict("failed", "A norm is not a finite number.", "Look for a division by zero.")
-    worst = max(share or 0.0 for share in shares)
     return verdict(
         worst <= largest,
         f"With a forget bias of {closing:g} up to {worst:.1e} of the gradient is left after one "
@@ -208,5 +221,9 @@ def judge_closed_gate(
 
 
 vanishing = Check(measure_vanishing, judge_vanishing)
-remembering = Check(measure_remembering, judge_remembering)
-closed_gate = Check(measure_closed_gate, judge_closed_gate)
+remembering = Check(
+    measure_remembering, judge_remembering, Threshold("needed", _following, at_least=True)
+)
+closed_gate = Check(
+    measure_closed_gate, judge_closed_gate, Threshold("largest", _kept, at_least=False)
+)

@@ -3,13 +3,14 @@
 Shapes as in `translation`: S tokens of the source, T steps of the decoder; `lengths` are S and T.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from autograder.checks.core import Check, Verdict, number, verdict
+from autograder.checks.core import Check, Threshold, Verdict, number, verdict
 from autograder.checks.models import forward, nudged, samples
 from autograder.checks.translation import DIGITS, joined
 
@@ -71,13 +72,36 @@ def _at(matrix: list[list[float | None]], place: int, step: int) -> float:
     return matrix[place][step] or 0.0
 
 
+Found = tuple[float, int, int]  # the change that decides, the token's place, and the step
+
+
+def _ahead(seen: Reactions, lengths: list[int]) -> Found:
+    """The largest change of a step by a later token of the decoder input."""
+    pairs = [(place, step) for place in range(1, lengths[1]) for step in range(place)]
+    place, step = max(pairs, key=lambda pair: _at(seen.said, *pair))
+    return _at(seen.said, place, step), place, step
+
+
+def _past(seen: Reactions, lengths: list[int]) -> Found:
+    """The smallest change of a step by its own or an earlier token of the decoder input."""
+    steps = lengths[1]
+    pairs = [(place, step) for place in range(1, steps) for step in range(place, steps)]
+    place, step = min(pairs, key=lambda pair: _at(seen.said, *pair))
+    return _at(seen.said, place, step), place, step
+
+
+def _source(seen: Reactions, lengths: list[int]) -> Found:
+    """The smallest change of a step by a token of the source."""
+    pairs = [(place, step) for place in range(lengths[0]) for step in range(lengths[1])]
+    place, step = min(pairs, key=lambda pair: _at(seen.source, *pair))
+    return _at(seen.source, place, step), place, step
+
+
 def judge_no_look_ahead(seen: Reactions, *, lengths: list[int], tolerance: float) -> Verdict:
     """No step depends on a later token of the decoder input (up to rounding, `tolerance`)."""
     if fault := _checked(seen, lengths):
         return fault
-    pairs = [(place, step) for place in range(1, lengths[1]) for step in range(place)]
-    place, step = max(pairs, key=lambda pair: _at(seen.said, *pair))
-    worst = _at(seen.said, place, step)
+    worst, place, step = _ahead(seen, lengths)
     if worst <= tolerance:
         return Verdict("passed", "No step depends on later tokens of the decoder input.")
     return Verdict(
@@ -94,10 +118,7 @@ def judge_reads_the_past(seen: Reactions, *, lengths: list[int], smallest: float
     """Every step depends on its own token and on all earlier ones, BOS apart."""
     if fault := _checked(seen, lengths):
         return fault
-    steps = lengths[1]
-    pairs = [(place, step) for place in range(1, steps) for step in range(place, steps)]
-    place, step = min(pairs, key=lambda pair: _at(seen.said, *pair))
-    least = _at(seen.said, place, step)
+    least, place, step = _past(seen, lengths)
     return verdict(
         least >= smallest,
         f"The logits at step {step} change by {least:.2g} of their spread when the decoder input "
@@ -111,9 +132,7 @@ def judge_reads_the_source(seen: Reactions, *, lengths: list[int], smallest: flo
     """Every step depends on every token of the source."""
     if fault := _checked(seen, lengths):
         return fault
-    pairs = [(place, step) for place in range(lengths[0]) for step in range(lengths[1])]
-    place, step = min(pairs, key=lambda pair: _at(seen.source, *pair))
-    least = _at(seen.source, place, step)
+    least, place, step = _source(seen, lengths)
     return verdict(
         least >= smallest,
         f"The logits at step {step} change by {least:.2g} of their spread when the source changes "
@@ -123,6 +142,25 @@ def judge_reads_the_source(seen: Reactions, *, lengths: list[int], smallest: flo
     )
 
 
-no_look_ahead = Check(measure_reactions, judge_no_look_ahead)
-reads_the_past = Check(measure_reactions, judge_reads_the_past)
-reads_the_source = Check(measure_reactions, judge_reads_the_source)
+def _change(
+    found: Callable[[Reactions, list[int]], Found],
+) -> Callable[..., float | None]:
+    """The change alone, for a threshold; None where a logit is not finite."""
+
+    def value(seen: Reactions, *, lengths: list[int]) -> float | None:
+        return None if _checked(seen, lengths) else found(seen, lengths)[0]
+
+    return value
+
+
+no_look_ahead = Check(
+    measure_reactions, judge_no_look_ahead, Threshold("tolerance", _change(_ahead), at_least=False)
+)
+reads_the_past = Check(
+    measure_reactions, judge_reads_the_past, Threshold("smallest", _change(_past), at_least=True)
+)
+reads_the_source = Check(
+    measure_reactions,
+    judge_reads_the_source,
+    Threshold("smallest", _change(_source), at_least=True),
+)

@@ -13,7 +13,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.attention import SDPBackend, sdpa_kernel
 
-from autograder.checks.core import Check, Verdict, verdict
+from autograder.checks.core import Check, Threshold, Verdict, verdict
 from autograder.checks.models import build, forward, nudged, samples
 from autograder.checks.operators import Trace, factors
 from autograder.checks.sequences import shuffled
@@ -150,18 +150,10 @@ def judge_self_attention(seen: Attention, *, steps: int, smallest: float) -> Ver
     A query gives at least `smallest` to another place than its own, and some weight changes by
     that much with the input. One step of the input is one row of the values, or a few.
     """
-    if min([*seen.queries, *seen.keys, *seen.maps], default=0) < 0:
-        raise ValueError("a negative count")
-    rows = zip(
-        seen.queries, seen.keys, seen.maps, seen.off_diagonal, seen.change, seen.spread,
-        strict=True,
-    )  # fmt: skip
-    wide = [row for row in rows if min(row[:2]) >= steps]
-    if not wide:
+    row = _best(seen, steps)
+    if row is None:
         return _none(seen, steps)
-    queries, keys, count, weight, change, spread = max(
-        wide, key=lambda row: (row[5] <= MOST, min(row[3:5]))
-    )
+    queries, keys, count, weight, change, spread = row
     if not spread <= MOST:
         return Verdict(
             "failed",
@@ -177,6 +169,27 @@ def judge_self_attention(seen: Attention, *, steps: int, smallest: float) -> Ver
         "Queries and keys must be made from the tokens, and each token must be allowed to look "
         "at the others: check the mask and what the softmax is taken of.",
     )
+
+
+def _best(seen: Attention, steps: int) -> tuple[int, int, int, float, float, float] | None:
+    """The fields of the maps over `steps` or more that come nearest to passing, if there are any.
+
+    Raises:  ValueError: a negative count.
+    """
+    if min([*seen.queries, *seen.keys, *seen.maps], default=0) < 0:
+        raise ValueError("a negative count")
+    rows = zip(
+        seen.queries, seen.keys, seen.maps, seen.off_diagonal, seen.change, seen.spread,
+        strict=True,
+    )  # fmt: skip
+    wide = [row for row in rows if min(row[:2]) >= steps]
+    return max(wide, key=lambda row: (row[5] <= MOST, min(row[3:5])), default=None)
+
+
+def _used(seen: Attention, *, steps: int) -> float | None:
+    """The smaller of weight and change; None without attention of steps over steps."""
+    row = _best(seen, steps)
+    return min(row[3:5]) if row and row[5] <= MOST else None
 
 
 def _none(seen: Attention, steps: int) -> Verdict:
@@ -235,24 +248,32 @@ def measure_positions(model: Any, *, name: str, input_shape: list[int], seed: in
     )
 
 
-def judge_positions(seen: Positions, *, steps: int, smallest: float) -> Verdict:
-    """In a map of `steps` by `steps` or more, weights change by `smallest` when steps do."""
+def _moved(seen: Positions, *, steps: int) -> float | None:
+    """The largest change in a map of `steps` by `steps` or more, if there is one."""
     rows = zip(seen.queries, seen.keys, seen.change, strict=True)
     wide = [change for queries, keys, change in rows if min(queries, keys) >= steps]
-    if not wide:
+    return max(wide, default=None)
+
+
+def judge_positions(seen: Positions, *, steps: int, smallest: float) -> Verdict:
+    """In a map of `steps` by `steps` or more, weights change by `smallest` when steps do."""
+    change = _moved(seen, steps=steps)
+    if change is None:
         return Verdict(
             "failed",
             f"There is no attention map over {steps} steps or more.",
             "Let the steps look at each other first, then tell them where they are.",
         )
     return verdict(
-        max(wide) >= smallest,
+        change >= smallest,
         f"Shuffling the steps between the first and the last changes the attention weights, apart "
-        f"from their places, by {max(wide):.2g} (at least {smallest:.2g}).",
+        f"from their places, by {change:.2g} (at least {smallest:.2g}).",
         "The attention can't see where a step is: add a positional encoding to the tokens before "
         "the encoder; behind it, or in a head that flattens, it comes too late.",
     )
 
 
-self_attention = Check(measure_self_attention, judge_self_attention)
-positions = Check(measure_positions, judge_positions)
+self_attention = Check(
+    measure_self_attention, judge_self_attention, Threshold("smallest", _used, at_least=True)
+)
+positions = Check(measure_positions, judge_positions, Threshold("smallest", _moved, at_least=True))

@@ -7,7 +7,7 @@ never enter the student's process in the batch grader. Units: accuracies are fra
 from dataclasses import dataclass
 from typing import Any
 
-from autograder.checks.core import Check, Verdict, verdict
+from autograder.checks.core import Check, Threshold, Verdict, verdict
 from autograder.checks.trained import inputs_of, labels_of, predictions
 
 
@@ -35,10 +35,14 @@ def _right(seen: Predictions, dataset: str, split: str) -> tuple[list[int], int]
     return right, len(labels)
 
 
+def _accuracy(seen: Predictions, *, dataset: str, split: str) -> float:
+    (right,), total = _right(seen, dataset, split)
+    return right / total
+
+
 def judge_accuracy(seen: Predictions, *, smallest: float, dataset: str, split: str) -> Verdict:
     """Accuracy reaches the threshold."""
-    (right,), total = _right(seen, dataset, split)
-    accuracy = right / total
+    accuracy = _accuracy(seen, dataset=dataset, split=split)
     return verdict(
         accuracy >= smallest,
         f"Accuracy on the {seen.split} set: {accuracy:.3f} (at least {smallest:.3f}).",
@@ -56,6 +60,11 @@ def measure_accuracy_gap(
     return Predictions(classes, dataset, split)
 
 
+def _gap(seen: Predictions, *, dataset: str, split: str) -> float:
+    (won, lost), total = _right(seen, dataset, split)
+    return (won - lost) / total
+
+
 def judge_accuracy_gap(
     seen: Predictions, *, smallest_gap: float, dataset: str, split: str
 ) -> Verdict:
@@ -63,12 +72,14 @@ def judge_accuracy_gap(
     (won, lost), total = _right(seen, dataset, split)
     first, second = won / total, lost / total
     return verdict(
-        (won - lost) / total >= smallest_gap,
+        _gap(seen, dataset=dataset, split=split) >= smallest_gap,
         f"Accuracy on the {seen.split} set: {first:.3f} against {second:.3f}, a gap of "
         f"{first - second:.3f} (at least {smallest_gap:.3f}).",
         "At equal parameter counts the first network should win clearly.",
     )
 
 
-accuracy = Check(measure_accuracy, judge_accuracy)
-accuracy_gap = Check(measure_accuracy_gap, judge_accuracy_gap)
+accuracy = Check(measure_accuracy, judge_accuracy, Threshold("smallest", _accuracy, at_least=True))
+accuracy_gap = Check(
+    measure_accuracy_gap, judge_accuracy_gap, Threshold("smallest_gap", _gap, at_least=True)
+)

@@ -11,7 +11,7 @@ import torch
 from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from autograder.checks.core import Check, Verdict, number, verdict
+from autograder.checks.core import Check, Threshold, Verdict, number, verdict
 from autograder.checks.models import build, forward, nudged, samples
 
 # Operators that multiply by weights.
@@ -258,7 +258,15 @@ def judge_pixel_order(seen: Change, *, smallest: float) -> Verdict:
     )
 
 
-nonlinearity = Check(measure_nonlinearity, judge_nonlinearity)
+nonlinearity = Check(
+    measure_nonlinearity,
+    judge_nonlinearity,
+    Threshold("smallest", lambda seen: seen.deviation, at_least=True),
+)
 convolution = Check(measure_convolution, judge_convolution)
 no_convolution = Check(measure_convolution, judge_no_convolution)
-pixel_order = Check(measure_pixel_order, judge_pixel_order)
+pixel_order = Check(
+    measure_pixel_order,
+    judge_pixel_order,
+    Threshold("smallest", lambda seen: seen.relative, at_least=True),
+)

@@ -1,4 +1,4 @@
-"""The command `autograder`: build releases, grade submissions, judge again.
+"""The command `autograder`: build releases, grade submissions, judge again, audit the checks.
 
 Exit status: 0 all done, 1 something was not graded or is not current, 2 wrong use.
 """
@@ -18,6 +18,8 @@ from autograder.gradebook import GradebookError
 from autograder.intake import InboxError
 from autograder.sandbox import SandboxMissing, ServerFailed
 from autograder.text import AuthoringError
+from autograder.validity import commands as validity
+from autograder.validity.graded import NotGraded
 
 USER_ERRORS = (
     ConfigError, AuthoringError, InboxError, ReleaseMissing, GradebookError, SandboxMissing,
@@ -41,7 +43,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except KeyboardInterrupt:
         print(f"\nStopped at once. {commands.GO_ON}", file=sys.stderr)
         return 1
-    except (release.BuildError, ServerFailed) as error:
+    except (release.BuildError, ServerFailed, NotGraded) as error:
         print(f"autograder: {error}", file=sys.stderr)
         return 1
 
@@ -85,10 +87,40 @@ def _parser() -> argparse.ArgumentParser:
         help="with training: checkpoint, train this fraction (such as 0.1) again and compare",
     )  # fmt: skip
     grade.set_defaults(command=commands.grade)
+    _add_validity(parts)
     again = parts.add_parser("rejudge", help="judge stored evidence again, without running")
     again.add_argument("out", type=Path, metavar="DIR", help="folder of the gradebook")
     again.set_defaults(command=commands.rejudge_all)
     return parser
+
+
+def _add_validity(parts: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    audit = parts.add_parser("audit", help="try wrong and right solutions on the checks")
+    calibrate = parts.add_parser("calibrate", help="train right solutions often, place thresholds")
+    for one in (audit, calibrate):
+        one.add_argument("names", nargs="*", metavar="NAME", help="assignments (default: all)")
+        one.add_argument("--workers", type=int, help="notebooks side by side")
+        one.add_argument(
+            "--out", type=Path, metavar="DIR",
+            help="folder of the records; the page DIR.md is made anew (default: docs/validity)",
+        )  # fmt: skip
+    audit.add_argument(
+        "--runs", type=int, default=0, metavar="N",
+        help="grade right solutions N times more, with other threads, seeds and cell orders",
+    )  # fmt: skip
+    audit.set_defaults(command=validity.audit)
+    calibrate.add_argument(
+        "--seeds", type=int, metavar="N", help="trainings of each network (default: grading.yml)"
+    )
+    calibrate.add_argument(
+        "--device", choices=("auto", "cpu", "cuda"), help="where to train (default: grading.yml)"
+    )
+    calibrate.add_argument(
+        "--apply",
+        action="store_true",
+        help="write proposals for misplaced thresholds to grading.yml",
+    )
+    calibrate.set_defaults(command=validity.calibrate)
 
 
 def _build(options: argparse.Namespace, config: Config) -> int:

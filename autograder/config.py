@@ -55,6 +55,23 @@ class Gpu(Part):
         return self
 
 
+class Validity(Part):
+    """How thresholds are calibrated.
+
+    Attributes:
+        false_fail_probability: with which one more training of a right solution may miss one.
+        seeds: number of trainings of the reference, of the seeds `first_seed`, `first_seed` + 1, …
+        others: number of trainings of every other solution, with the first of these seeds.
+        splits: divisions of the data into training, validation and test set, used in turn.
+    """
+
+    false_fail_probability: Annotated[float, Field(gt=0, lt=0.5)]
+    seeds: Annotated[int, Field(ge=2)]
+    others: Annotated[int, Field(ge=2)]
+    first_seed: Annotated[int, Field(ge=0)]
+    splits: Annotated[int, Field(ge=1)]
+
+
 class Course(Part):
     """What the release says of its place: the public repository that holds the student files."""
 
@@ -172,6 +189,7 @@ class Config(Part):
     workers: Annotated[int, Field(ge=0)]
     gpu: Gpu
     limits: Limits
+    validity: Validity
     assignments: dict[Name, Assignment]
 
     def assignment(self, name: str) -> Assignment:
@@ -221,7 +239,9 @@ def _explain(path: Path, error: Mapping[str, Any]) -> str:
 def _fields(where: list[str]) -> list[str]:
     """Names of the keys that are allowed beside the last part of `where`."""
     by_depth: dict[int, type[Part]] = {1: Config, 3: Assignment, 4: Verify, 5: Question}
-    by_name: dict[str, type[Part]] = {"course": Course, "gpu": Gpu, "limits": Limits}
+    by_name: dict[str, type[Part]] = {
+        "course": Course, "gpu": Gpu, "limits": Limits, "validity": Validity,
+    }  # fmt: skip
     part = by_depth.get(len(where)) or by_name[where[0]]
     return list(part.model_fields)
 

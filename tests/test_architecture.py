@@ -10,7 +10,17 @@ STUDENTS = {"checks", "data", "training"}
 # Who may import whom; `checks`, `data` and `training` are open to all but the worker.
 ALLOWED = {
     "__init__": set(),
-    "cli": {"commands", "config", "text", "grade", "gradebook", "intake", "release", "sandbox"},
+    "cli": {
+        "commands",
+        "config",
+        "grade",
+        "gradebook",
+        "intake",
+        "release",
+        "sandbox",
+        "text",
+        "validity",
+    },
     "commands": {
         "config",
         "grade",
@@ -18,6 +28,16 @@ ALLOWED = {
         "identity",
         "intake",
         "judge",
+        "release",
+        "report",
+    },
+    "validity": {
+        "config",
+        "grade",
+        "gradebook",
+        "intake",
+        "judge",
+        "master",
         "release",
         "report",
     },

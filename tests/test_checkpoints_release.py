@@ -20,6 +20,8 @@ from autograder import config, data, release
 from autograder.grade import Batch, Crew, Release
 from autograder.intake import find
 from autograder.training import checkpoints
+from autograder.validity.notebooks import notebook as solved_by
+from autograder.validity.runs import not_passed
 from tests import golden
 from tests.conftest import NAME, REPOSITORY
 
@@ -48,7 +50,7 @@ def exported(root, tmp_path_factory):
     place = tmp_path_factory.mktemp("student") / NAME
     shutil.copytree(root / "student" / NAME, place)
     (reference,) = [g for g in golden.load(NAME) if g.student == "submissions_reference"]
-    notebook = golden.notebook(reference, root / "dist" / NAME)
+    notebook = solved_by(reference, root / "dist" / NAME)
     nbformat.write(notebook, place / f"{NAME}.ipynb")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("AUTOGRADER_DEVICE", "cpu")
@@ -153,7 +155,7 @@ def test_the_last_cell_makes_one_zip_with_the_networks(exported):
 def test_right_answers_get_full_marks_without_training(graded):
     attempt = graded["honest"]
     assert (attempt.status, attempt.reason, attempt.notes) == ("graded", "", ())
-    assert golden.not_passed(attempt) == set()
+    assert not_passed(attempt) == set()
 
 
 def test_a_network_without_checkpoint_is_told_and_costs_nobody_a_silent_zero(graded):

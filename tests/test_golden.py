@@ -5,19 +5,19 @@ default these are all right answers, and misconceptions until every case has fai
 takes the whole bank.
 """
 
-import re
-
 import pytest
 
 from autograder.grade import Release
+from autograder.validity.bank import Entry
+from autograder.validity.notebooks import merge
+from autograder.validity.runs import not_passed
 from tests import golden
-from tests.conftest import NAME, NAMES
-from tests.golden import Golden, GoldenError
+from tests.conftest import NAMES
 
 WHOLE_BANK = pytest.mark.whole_bank
 BANK = [entry for name in NAMES for entry in golden.load(name)]
 GROUPS = [group for name in NAMES for group in golden.pack(golden.load(name))]
-SAMPLE = golden.sample([golden.merge(group) for group in GROUPS])
+SAMPLE = golden.sample([merge(group) for group in GROUPS])
 MARKED = [
     pytest.param(entry, marks=() if first in SAMPLE or entry.kind == "variants" else (WHOLE_BANK,))
     for first, group in ((group[0].full_name, group) for group in GROUPS)
@@ -30,7 +30,7 @@ def attempts(request, built, grading, tmp_path_factory):
     """Graded notebooks of the selected tests: attempt, and cases that others in it fail."""
     items = [item for item in request.session.items if item.module.__name__ == __name__]
     chosen = [item.callspec.params for item in items if hasattr(item, "callspec")]
-    bank = {id(p["entry"]): p["entry"] for p in chosen if isinstance(p.get("entry"), Golden)}
+    bank = {id(p["entry"]): p["entry"] for p in chosen if isinstance(p.get("entry"), Entry)}
     found = {}
     for name in NAMES:
         entries = [entry for entry in bank.values() if entry.assignment == name]
@@ -42,7 +42,7 @@ def attempts(request, built, grading, tmp_path_factory):
 def graded(entries, root, grading, out, device="cpu"):
     """Attempt, and the cases that others in the same notebook fail, for each entry of the bank."""
     name = entries[0].assignment
-    groups = [(golden.merge(group), group) for group in golden.pack(entries)]
+    groups = [(merge(group), group) for group in golden.pack(entries)]
     golden.hand_in([g for g, _ in groups], root / "dist" / name, out / "inbox")
     made = golden.grade(out / "inbox", Release.load(name, root), grading, out, device)
     return {e.full_name: (made[g.student], g.fails - e.fails) for g, group in groups for e in group}
@@ -77,7 +77,7 @@ def assert_as_expected(entry, attempt, of_others, grading):
     if entry.kind == "submissions":
         assert points_of(attempt, assignment) == entry.expect, explained(attempt)
         return
-    found = golden.not_passed(attempt) - of_others
+    found = not_passed(attempt) - of_others
     assert found == entry.fails, f"{entry.idea}\n{explained(attempt)}"
     assert points_of(attempt, assignment) == points_without(entry.fails | of_others, assignment)
 
@@ -101,41 +101,3 @@ def test_nothing_in_a_blank_notebook_is_called_wrong(entry, attempts):
     attempt, _ = attempts[entry.full_name]
     statuses = {r.verdict.status for r in attempt.results}
     assert statuses == {"not_answered"}, explained(attempt)
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"edits": {"cnn-answer-1": {"no such text": ""}}}, "cnn-answer-1 does not contain"),
-        ({"edits": {"cnn-check-1": {"cnn": ""}}}, "no answer cell cnn-check-1; there are"),
-        ({"answers": {"cnn-answer-9": ""}}, "no answer cell cnn-answer-9"),
-        ({"inserted": {"page-setup-1": ""}}, "no answer cell page-setup-1"),
-    ],
-)
-def test_a_change_that_does_not_fit_the_notebook_is_refused(changes, message, release_root):
-    entry = Golden(NAME, "mutants", "test", "a test", **changes)
-    with pytest.raises(GoldenError, match=re.escape(message)):
-        golden.notebook(entry, release_root / "dist" / NAME)
-
-
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("a: [", "not YAML"),
-        ("just text", "must be a mapping"),
-        ("misconception: a", "lacks fails"),
-        ("{misconception: a, fails: [b.c], edit: {}}", "unknown keys edit"),
-    ],
-)
-def test_a_file_that_does_not_fit_is_refused(text, message, tmp_path, monkeypatch):
-    folder = tmp_path / "mutants" / NAME
-    folder.mkdir(parents=True)
-    (folder / "broken.yml").write_text(text)
-    monkeypatch.setattr(golden, "BANK", tmp_path)
-    with pytest.raises(GoldenError, match=rf"broken\.yml.*{message}"):
-        golden.load(NAME)
-
-
-def test_an_assignment_without_files_is_refused():
-    with pytest.raises(GoldenError, match="no files for no_such_assignment"):
-        golden.load("no_such_assignment")

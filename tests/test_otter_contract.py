@@ -19,13 +19,15 @@ import pytest
 from autograder import config
 from autograder.grade import Release
 from autograder.gradebook import Attempt
+from autograder.validity.bank import Entry
+from autograder.validity.notebooks import merge
+from autograder.validity.runs import not_passed
 from tests import golden
 from tests.conftest import NAMES, REPOSITORY
-from tests.golden import Golden
 
 WARM = Path(__file__).with_name("warm_otter.py")
 GRADING = config.load(REPOSITORY / "grading.yml")
-BANK = [golden.merge(group) for name in NAMES for group in golden.pack(golden.load(name))]
+BANK = [merge(group) for name in NAMES for group in golden.pack(golden.load(name))]
 
 
 def check_of(entry, case):
@@ -55,7 +57,7 @@ class Pair(NamedTuple):
 def pairs(request, built, grading, tmp_path_factory):
     """The notebooks of the selected tests, graded by our batch and by Otter."""
     chosen = [item.callspec.params for item in request.session.items if hasattr(item, "callspec")]
-    names = {p["notebook"].full_name for p in chosen if isinstance(p.get("notebook"), Golden)}
+    names = {p["notebook"].full_name for p in chosen if isinstance(p.get("notebook"), Entry)}
     ours = {}
     for name in NAMES:
         entries = [e for e in BANK if e.assignment == name and e.full_name in names]
@@ -129,7 +131,7 @@ def assert_agree(results, attempt, assignment):
     questions = {n: q for n, q in assignment.questions.items() if not q.manual}
     assert otter_points(results) == {name: attempt.points(name) for name in questions}
     failed = otter_not_passed(results, questions)
-    assert failed.keys() == golden.not_passed(attempt)
+    assert failed.keys() == not_passed(attempt)
     for result in attempt.results:
         if result.verdict.status != "passed":
             assert unspaced(told(result.verdict)) in unspaced(

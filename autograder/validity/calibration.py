@@ -1,0 +1,213 @@
+"""Train right solutions many times over, and see where thresholds lie.
+
+What a check compares with its threshold is read from the same evidence that grading judges.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from autograder.checks import CHECKS
+from autograder.checks.core import Threshold
+from autograder.config import Assignment, settings_of
+from autograder.grade import Release
+from autograder.gradebook import Attempt
+from autograder.judge import threshold_value
+from autograder.master import Author
+from autograder.validity import bank
+from autograder.validity.bank import Entry
+from autograder.validity.dependencies import Dependencies
+from autograder.validity.notebooks import notebook
+from autograder.validity.record import (
+    Calibrated,
+    Calibration,
+    Kind,
+    Sample,
+    Unsteady,
+    made,
+    unsteady,
+)
+from autograder.validity.runs import Bench, Change
+from autograder.validity.splits import divided, reseeded
+
+# Checks that compare a share or a difference of shares; all others compare magnitudes.
+SHARES = ("accuracy", "accuracy_gap", "translation_accuracy", "untrained", "remembering")
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Which trainings: one a seed, in turn on each of so many divisions of the data.
+
+    Attributes:
+        seeds: of the reference.
+        others: how many of these each other solution is trained with.
+        splits: number of divisions.
+    """
+
+    seeds: Sequence[int]
+    others: int
+    splits: int
+
+    @property
+    def of_others(self) -> "Plan":
+        """The trainings of every other solution."""
+        return replace(self, seeds=self.seeds[: self.others])
+
+    @property
+    def once(self) -> "Plan":
+        """A single training."""
+        return replace(self, seeds=self.seeds[:1])
+
+    def names(self, entry: Entry) -> list[tuple[str, int, int]]:
+        """Name, seed and split of each training of a solution."""
+        turns = [(seed, number % self.splits) for number, seed in enumerate(self.seeds)]
+        return [(f"{entry.student}-seed{seed}-split{split}", seed, split) for seed, split in turns]
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A solution and what its trainings gave, in the order of the seeds."""
+
+    entry: Entry
+    attempts: Sequence[Attempt]
+
+    def values(self, assignment: Assignment, case: str) -> list[float | None]:
+        """What the case compared with its threshold in each training."""
+        name, _, short = case.partition(".")
+        question = assignment.questions[name]
+        entry = question.checks[short]
+        return [
+            threshold_value(question, entry, _evidence(attempt, name, short))
+            for attempt in self.attempts
+        ]
+
+    @property
+    def unsteady(self) -> list[Unsteady]:
+        """The cases whose verdicts changed from training to training."""
+        runs = [
+            {f"{r.question}.{r.case}": r.verdict.status for r in a.results} for a in self.attempts
+        ]
+        return unsteady(self.entry.name, runs)
+
+
+class Calibrator:
+    """Trains the solutions of one assignment."""
+
+    def __init__(self, bench: Bench, plan: Plan) -> None:
+        """Read the bank.
+
+        Raises:
+            BankError: a file of the bank can't be used.
+        """
+        self.bench, self.plan = bench, plan
+        self.assignment = bench.config.assignment(bench.name)
+        self.entries = bank.load(bench.root / "tests", bench.name)
+        self.graph = Dependencies(Author(bench.name, bench.config, bench.root).notebook())
+
+    def calibrate(self, device: str) -> Calibration:
+        """Train the reference, right solutions and the best mutants; see what checks measured.
+
+        Raises:
+            ReleaseMissing: the release isn't built.
+        """
+        (solution,) = self._trained([bank.reference(self.bench.name)], self.plan)
+        drawn = [case for case in self._cases() if _varies(solution.values(self.assignment, case))]
+        right = [solution, *self._trained(self._concerned(drawn), self.plan.of_others)]
+        wrong = self._trained(self._best(drawn), self.plan.of_others)
+        version = Release.load(self.bench.name, self.bench.root).version
+        return Calibration(
+            assignment=self.bench.name,
+            made=made(version, device, threads=1),
+            probability=self.bench.config.validity.false_fail_probability,
+            seeds=list(self.plan.seeds),
+            splits=self.plan.splits,
+            checks=[self._calibrated(case, right, wrong) for case in drawn],
+            unstable=[one for trained in right for one in trained.unsteady],
+        )
+
+    def _cases(self) -> Iterator[str]:
+        """The cases that compare a number with a threshold."""
+        for name, question in self.assignment.questions.items():
+            for case, entry in question.checks.items():
+                if CHECKS[entry.check].threshold:
+                    yield f"{name}.{case}"
+
+    def _trained(self, entries: Iterable[Entry], plan: Plan) -> list[Trained]:
+        entries, found = list(entries), dict[str, Attempt]()
+        built = Release.load(self.bench.name, self.bench.root)
+        for split in range(plan.splits):
+            turns = [(e, n, s) for e in entries for n, s, k in plan.names(e) if k == split]
+            notebooks = {name: notebook(entry, self.bench.release) for entry, name, _ in turns}
+            given = {name: self._changes[seed] for _, name, seed in turns}
+            found |= self.bench.graded(notebooks, given, divided(built, split))
+        return [Trained(e, [found[name] for name, _, _ in plan.names(e)]) for e in entries]
+
+    @cached_property
+    def _changes(self) -> dict[int, Change]:
+        return {seed: reseeded(self.bench, seed) for seed in self.plan.seeds}
+
+    def _concerned(self, drawn: Sequence[str]) -> list[Entry]:
+        """Right solutions that change what is drawn; they answer only what that needs."""
+        questions = {case.split(".")[0] for case in drawn}
+        right = [e for e in self.entries if e.kind == "variants" and e.answered is None]
+        return [
+            replace(e, answered=self.graph.needed(questions | e.concerns))
+            for e in right
+            if self.graph.reached(e.concerns) & questions
+        ]
+
+    def _best(self, drawn: Sequence[str]) -> list[Entry]:
+        """For each case the mutant that should fail it and, in one training, is nearest to it."""
+        mutants = [e for e in self.entries if e.kind == "mutants" and e.fails & set(drawn)]
+        once = self._trained(mutants, self.plan.once)
+        best: dict[str, Entry] = {}
+        for case in drawn:
+            sign = 1 if self._threshold(case)[0].at_least else -1
+            near = [
+                (sign * value, trained.entry.name, trained.entry)
+                for trained in once
+                for value in trained.values(self.assignment, case)
+                if case in trained.entry.fails and value is not None
+            ]
+            if near:
+                entry = max(near, key=lambda one: one[:2])[2]
+                best[entry.name] = entry
+        return list(best.values())
+
+    def _threshold(self, case: str) -> tuple[Threshold, float]:
+        """How the case compares, and with which number of grading.yml."""
+        name, _, short = case.partition(".")
+        question = self.assignment.questions[name]
+        entry = question.checks[short]
+        check = CHECKS[entry.check]
+        assert check.threshold is not None
+        setting = check.threshold.setting
+        return check.threshold, float(settings_of(question, entry, check.settings)[setting])
+
+    def _calibrated(
+        self, case: str, right: Sequence[Trained], wrong: Sequence[Trained]
+    ) -> Calibrated:
+        how, threshold = self._threshold(case)
+        name, _, short = case.partition(".")
+        chosen = [*right, *(t for t in wrong if case in t.entry.fails)]
+        samples = [
+            Sample(t.entry.name, _kind(t.entry), t.values(self.assignment, case)) for t in chosen
+        ]
+        magnitude = self.assignment.questions[name].checks[short].check not in SHARES
+        return Calibrated(name, short, how.setting, how.at_least, threshold, samples, magnitude)
+
+
+def _evidence(attempt: Attempt, question: str, case: str) -> Any:
+    found = (r for r in attempt.records if (r["question"], r["case"]) == (question, case))
+    return next(found, {}).get("evidence")
+
+
+def _kind(entry: Entry) -> Kind:
+    if entry.kind == "mutants":
+        return "mutant"
+    return "reference" if entry == bank.reference(entry.assignment) else "variant"
+
+
+def _varies(values: Iterable[float | None]) -> bool:
+    return len({value for value in values if value is not None}) > 1

@@ -69,7 +69,7 @@ LSTM_STEP = Rule(
     cases={
         "three features": lambda: _step(2, 3, 4),
         "a batch of one": lambda: _step(1, 2, 3),
-        "as many features as hidden units": lambda: _step(3, 4, 4),
+        "as many features as hidden units": lambda: _step(3, 6, 6),
         "one hidden unit": lambda: _step(4, 2, 1),
     },
     oracle=_cell,

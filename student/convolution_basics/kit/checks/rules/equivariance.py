@@ -12,7 +12,7 @@ from torch import Tensor, nn
 from autograder.checks.core import Stop, number
 from autograder.checks.rules.rule import Rule
 
-WIDTH, CHANNELS = 12, 2
+HEIGHT, WIDTH, CHANNELS = 9, 12, 2  # not square, so that the two can't stand for each other
 NOTHING = 1e-12  # rounding of float64 stays below, real differences of these layers above
 AGREEING = 1e-9
 
@@ -55,11 +55,12 @@ LAYERS: dict[str, Callable[[], nn.Module]] = {
     ),
     "a dense layer over each row": Rows,
     "a ReLU": nn.ReLU,
+    "upsampling by 3": lambda: nn.Upsample(scale_factor=3),
 }
 
 
 def _images() -> Tensor:
-    return torch.randn(2, CHANNELS, WIDTH, WIDTH)
+    return torch.randn(2, CHANNELS, HEIGHT, WIDTH)
 
 
 def _shifted(tensor: Tensor, shift: int) -> Tensor:
@@ -203,23 +204,29 @@ def _step(layer: nn.Module, images: Tensor) -> int:
 def _step_by(expected: Callable[[int], int]) -> Callable[[nn.Module, Tensor], int]:
     """For somebody who tries one shift of the outputs alone, made from that of the images."""
     return lambda layer, images: next(
-        shift
-        for shift in range(1, images.shape[-1] + 1)
-        if _error(layer, images, shift, expected(shift), 0) < AGREEING
+        (
+            shift
+            for shift in range(1, images.shape[-1] + 1)
+            if _error(layer, images, shift, expected(shift), 0) < AGREEING
+        ),
+        images.shape[-1],
     )
 
 
 def _ratio(layer: nn.Module, images: Tensor) -> int:
-    return int(images.shape[-1] // layer(images).shape[-1])
+    return max(1, int(images.shape[-1] // layer(images).shape[-1]))
 
 
 def _whole_pixels(layer: nn.Module, images: Tensor) -> int:
     """The smallest multiple of the ratio of widths that a shift by whole pixels answers."""
     ratio = _ratio(layer, images)
     return next(
-        shift
-        for shift in range(ratio, images.shape[-1] + 1, ratio)
-        if _error(layer, images, shift, shift // ratio, 0) < AGREEING
+        (
+            shift
+            for shift in range(ratio, images.shape[-1] + 1, ratio)
+            if _error(layer, images, shift, shift // ratio, 0) < AGREEING
+        ),
+        images.shape[-1],
     )
 
 

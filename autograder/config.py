@@ -66,8 +66,8 @@ class Validity(Part):
     """
 
     false_fail_probability: Annotated[float, Field(gt=0, lt=0.5)]
-    seeds: Annotated[int, Field(ge=2)]
-    others: Annotated[int, Field(ge=2)]
+    seeds: Annotated[int, Field(ge=5)]
+    others: Annotated[int, Field(ge=5)]
     first_seed: Annotated[int, Field(ge=0)]
     splits: Annotated[int, Field(ge=1)]
 

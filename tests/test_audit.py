@@ -100,7 +100,7 @@ def test_a_listed_survivor_is_equivalent_and_what_is_noticed_is_stale(
     shutil.copytree(root, again)
     names = [
         "training-answer-1 constant: nn.Linear(784, 10) -> nn.Linear(784, 11)",
-        "training-answer-1 drop_layer: nn.Flatten() -> ",
+        "training-answer-1 drop_layer: nn.Flatten() -> (gone)",
         "training-answer-1 constant: no such thing",
     ]
     (again / "tests" / "equivalent").mkdir()
@@ -116,7 +116,7 @@ def test_a_calibration_trains_each_network_with_its_seeds(calibrated):
     (check,) = calibrated[1].checks
     assert (check.case, check.setting, check.threshold) == ("score", "smallest", 0.5)
     assert {s.name: (s.kind, len(s.values)) for s in check.samples} == {
-        "reference": ("reference", 4), "deeper": ("variant", 3), "untrained": ("mutant", 3),
+        "reference": ("reference", 6), "deeper": ("variant", 5), "untrained": ("mutant", 5),
     }  # fmt: skip
     assert all(len(set(s.values)) == len(s.values) for s in check.samples), "a seed had no effect"
     values = {s.name: s.values for s in check.samples}
@@ -151,7 +151,7 @@ def test_a_misplaced_threshold_is_proposed_anew_and_written_on_demand(
     [
         (["audit", "nothing"], "There is no assignment 'nothing'"),
         (["audit", "--runs", "-1"], "--runs: 0 or more"),
-        (["calibrate", "--seeds", "1"], "--seeds: at least 2"),
+        (["calibrate", "--seeds", "1"], "--seeds: at least 5"),
         (["calibrate", "--workers", "0"], "--workers: at least 1"),
     ],
 )

@@ -71,6 +71,11 @@ ATTACKS = {
         "object.__setattr__(a.output_size, 'measure', lambda *x, **k: 1)",
         "output_size.measure",
     ),
+    "what a check compares": (
+        "from autograder.checks import structure as s\n"
+        "s.nonlinearity.threshold.value.__code__ = (lambda seen: 1.0).__code__",
+        "threshold.value",
+    ),
     "a check's fields": (
         "from autograder.checks import arithmetic as a\n"
         "fields = {'measure': lambda *x, **k: 1, 'judge': None}\n"

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 from autograder.grade import Release
 from autograder.validity import bank
-from autograder.validity.bank import Entry
+from autograder.validity.bank import BankError, Entry
 from autograder.validity.conditions import Condition
-from autograder.validity.graded import Examiner, Seen
+from autograder.validity.graded import STATUS, Examiner, Seen
 from autograder.validity.notebooks import answer_cells, solved
 from autograder.validity.operators import mutations
 from autograder.validity.record import Audit, Case, Mutant, Outcome, Variant, made, unsteady
@@ -23,7 +23,7 @@ class Auditor:
         """Read the bank.
 
         Raises:
-            BankError: a file of the bank can't be used.
+            BankError: a file of the bank can't be used, or names a case that there is not.
         """
         self.bench = bench
         self.assignment = bench.config.assignment(bench.name)
@@ -31,6 +31,8 @@ class Auditor:
         self.entries = bank.load(tests, bench.name)
         self.equivalents = bank.equivalents(tests, bench.name)
         self.examiner = Examiner(bench)
+        self._noticed: set[str] = set()
+        self._require_cases()
 
     def audit(self, conditions: Sequence[Condition] = ()) -> Audit:
         """Grade everything; right solutions once more under each of the conditions.
@@ -42,17 +44,22 @@ class Auditor:
         variants = self._variants(conditions)
         mutants = [*self._written(), *self._generated()]
         cases = list(self._cases())
-        failed = {case for mutant in mutants for case in mutant.failed}
         return Audit(
             assignment=self.bench.name,
             made=made(Release.load(self.bench.name, self.bench.root).version, "cpu", threads=1),
             cases=cases,
             mutants=mutants,
             variants=variants,
-            unexercised=[case.name for case in cases if case.name not in failed],
+            unexercised=[case.name for case in cases if case.name not in self._noticed],
             wall_s=round(time.monotonic() - started, 1),
             cpu_s=round(self.examiner.cpu_s, 1),
         )
+
+    def _require_cases(self) -> None:
+        known = {case.name for case in self._cases()}
+        for entry in self.entries:
+            if unknown := sorted(entry.fails - known):
+                raise BankError(f"{entry.student}: grading.yml has no case {', '.join(unknown)}.")
 
     def _cases(self) -> Iterator[Case]:
         for name, question in self.assignment.questions.items():
@@ -65,21 +72,27 @@ class Auditor:
         entries = [e for e in self.entries if e.kind == "variants"]
         entries = [bank.reference(self.bench.name), *entries]
         runs = [self.examiner.seen(entries)]
-        runs += [self.examiner.under(condition, entries) for condition in conditions]
+        runs += [self.examiner.seen(entries, condition) for condition in conditions]
         return [_variant(of_one) for of_one in zip(*runs, strict=True)]
 
     # Wrong ones.
 
     def _written(self) -> list[Mutant]:
         entries = [e for e in self.entries if e.kind == "mutants"]
-        return [_written(seen) for seen in self.examiner.seen(entries)]
+        return [_written(seen) for seen in self._wrong(entries)]
+
+    def _wrong(self, entries: Sequence[Entry]) -> list[Seen]:
+        found = self.examiner.seen(entries)
+        self._noticed.update(case for seen in found for case in seen.noticed)
+        return found
 
     def _generated(self) -> list[Mutant]:
         """Mutants by operators: first their own questions, then, for survivors, all others."""
         entries = list(self._by_operators())
-        first = self.examiner.seen([self._alone(entry) for entry in entries])
+        whole = self._only_together(entries)
+        first = self._wrong([e if e.concerns & whole else self._alone(e) for e in entries])
         left = [entry for entry, seen in zip(entries, first, strict=True) if not seen.failed]
-        again = {seen.entry.name: seen for seen in self.examiner.seen(left)}
+        again = {seen.entry.name: seen for seen in self._wrong(left)}
         found = [self._of_operator(again.get(seen.entry.name, seen)) for seen in first]
         gone = self.equivalents.keys() - {entry.idea for entry in entries}
         return [*found, *(self._gone(idea) for idea in sorted(gone))]
@@ -97,13 +110,25 @@ class Auditor:
         """Only its own questions answered: most are noticed there, and nothing has to train."""
         return replace(entry, answered=self.examiner.graph.needed(entry.concerns))
 
+    def _only_together(self, entries: Sequence[Entry]) -> frozenset[str]:
+        """Questions that the reference itself fails where only what they need is answered."""
+        questions = sorted({question for entry in entries for question in entry.concerns})
+        alone = [self.examiner.graph.needed([question]) for question in questions]
+        controls = [
+            Entry(self.bench.name, "generated", f"control {question}", "", answered=needed)
+            for question, needed in zip(questions, alone, strict=True)
+        ]
+        found = zip(questions, self.examiner.seen(controls), strict=True)
+        return frozenset(question for question, seen in found if seen.failed)
+
     def _of_operator(self, seen: Seen) -> Mutant:
         idea = seen.entry.idea
         reason = self.equivalents.get(idea, "")
         noticed: Outcome = "stale" if reason else "killed"
         unnoticed: Outcome = "equivalent" if reason else "survived"
-        outcome = noticed if seen.failed else unnoticed
-        return Mutant(seen.entry.name, False, idea, [], sorted(seen.failed), outcome, reason)
+        failed = sorted(seen.failed - {STATUS})
+        outcome = noticed if failed else unnoticed
+        return Mutant(seen.entry.name, False, idea, [], failed, outcome, reason)
 
     def _gone(self, idea: str) -> Mutant:
         name = hashlib.sha256(idea.encode()).hexdigest()[:16]
@@ -111,11 +136,10 @@ class Auditor:
 
 
 def _written(seen: Seen) -> Mutant:
-    entry = seen.entry
-    outcome: Outcome = (
-        "survived" if not seen.failed else "expected" if seen.failed == entry.fails else "other"
-    )
-    return Mutant(entry.name, True, entry.idea, sorted(entry.fails), sorted(seen.failed), outcome)
+    entry, failed = seen.entry, seen.failed - {STATUS}
+    noticed: Outcome = "expected" if failed == entry.fails else "other"
+    outcome = noticed if failed else "survived"
+    return Mutant(entry.name, True, entry.idea, sorted(entry.fails), sorted(failed), outcome)
 
 
 def _variant(runs: Sequence[Seen]) -> Variant:

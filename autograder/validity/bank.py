@@ -10,9 +10,10 @@ tests/equivalent/<assignment>.yml lists generated mutants that no check has to n
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import yaml
+from pydantic import Field, TypeAdapter, ValidationError
 
 from autograder.config import ConfigError
 
@@ -23,6 +24,25 @@ REQUIRED = {
     "submissions": {"idea", "expect"},
 }
 CHANGES = {"edits", "answers", "inserted", "answered"}
+
+
+Text = Annotated[str, Field(min_length=1)]
+
+
+class _Group(TypedDict):
+    reason: Text
+    mutants: list[Text]
+
+
+class _Raw(TypedDict, total=False):
+    misconception: Text
+    idea: Text
+    fails: list[Text]
+    expect: dict[str, float]
+    edits: dict[str, dict[str, str]]
+    answers: dict[str, str]
+    inserted: dict[str, str]
+    answered: list[Text]
 
 
 class BankError(ConfigError):
@@ -99,16 +119,23 @@ def equivalents(tests: Path, assignment: str) -> dict[str, str]:
     """Why a generated mutant need not be noticed, by "cell operator: old -> new".
 
     Raises:
-        BankError: the file is not a list of groups, each with a reason and its mutants.
+        BankError: the file is not a list of groups, each with a reason and its mutants' names.
     """
     path = tests / "equivalent" / f"{assignment}.yml"
     if not path.exists():
         return {}
-    groups = _yaml(path)
+    groups = _fitting(list[_Group], _yaml(path), path)
+    return {name: group["reason"] for group in groups for name in group["mutants"]}
+
+
+def _fitting(kind: Any, raw: Any, path: Path) -> Any:
+    """YAML values of the right kinds; nothing is converted."""
     try:
-        return {str(name): str(g["reason"]) for g in groups for name in g["mutants"]}
-    except (TypeError, KeyError):
-        raise BankError(f"{path}: must be a list of {{reason: …, mutants: [...]}}.") from None
+        return TypeAdapter(kind).validate_python(raw, strict=True)
+    except ValidationError as error:
+        first = error.errors()[0]
+        place = ".".join(map(str, first["loc"]))
+        raise BankError(f"{path}: {place}: {first['msg']}, not {first['input']!r:.80}.") from None
 
 
 def _yaml(path: Path) -> Any:
@@ -127,11 +154,12 @@ def _read(path: Path) -> Entry:
         raise BankError(f"{path}: lacks {', '.join(sorted(missing))}.")
     if unknown := set(raw) - REQUIRED[kind] - CHANGES:
         raise BankError(f"{path}: unknown keys {', '.join(sorted(unknown))}.")
+    _fitting(_Raw, raw, path)
     return _entry(assignment, kind, path.stem, raw)
 
 
 def _entry(assignment: str, kind: str, name: str, raw: dict[str, Any]) -> Entry:
-    idea = raw.pop("misconception", None) or raw.pop("idea")
+    idea = raw.pop("misconception" if kind == "mutants" else "idea")
     for part in {"fails", "answered"} & set(raw):
         raw[part] = frozenset(raw[part])
     return Entry(assignment, kind, name, idea, **raw)

@@ -3,6 +3,7 @@
 What a check compares with its threshold is read from the same evidence that grading judges.
 """
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -18,7 +19,9 @@ from autograder.master import Author
 from autograder.validity import bank
 from autograder.validity.bank import Entry
 from autograder.validity.dependencies import Dependencies
-from autograder.validity.notebooks import notebook
+from autograder.validity.graded import require_graded
+from autograder.validity.notebooks import answer_cells, notebook
+from autograder.validity.proposal import assess
 from autograder.validity.record import (
     Calibrated,
     Calibration,
@@ -26,12 +29,12 @@ from autograder.validity.record import (
     Sample,
     Unsteady,
     made,
-    unsteady,
 )
-from autograder.validity.runs import Bench, Change
+from autograder.validity.runs import Bench, Change, not_passed
 from autograder.validity.splits import divided, reseeded
 
 # Checks that compare a share or a difference of shares; all others compare magnitudes.
+PASSED = {"passed"}
 SHARES = ("accuracy", "accuracy_gap", "translation_accuracy", "untrained", "remembering")
 
 
@@ -83,12 +86,17 @@ class Trained:
         ]
 
     @property
-    def unsteady(self) -> list[Unsteady]:
-        """The cases whose verdicts changed from training to training."""
-        runs = [
-            {f"{r.question}.{r.case}": r.verdict.status for r in a.results} for a in self.attempts
-        ]
-        return unsteady(self.entry.name, runs)
+    def failures(self) -> list[Unsteady]:
+        """The cases that it did not pass in all trainings, as far as it answers their questions."""
+        answered = self.entry.answered
+        seen: dict[str, Counter[str]] = defaultdict(Counter)
+        for attempt in self.attempts:
+            seen["status"]["passed" if attempt.status == "graded" else attempt.status] += 1
+            for r in attempt.results:
+                if answered is None or r.question in answered:
+                    seen[f"{r.question}.{r.case}"][r.verdict.status] += 1
+        missed = {case: dict(statuses) for case, statuses in seen.items() if {*statuses} != PASSED}
+        return [Unsteady(self.entry.name, case, statuses) for case, statuses in missed.items()]
 
 
 class Calibrator:
@@ -110,10 +118,11 @@ class Calibrator:
 
         Raises:
             ReleaseMissing: the release isn't built.
+            NotGraded: a notebook could not be graded.
         """
         (solution,) = self._trained([bank.reference(self.bench.name)], self.plan)
         drawn = [case for case in self._cases() if _varies(solution.values(self.assignment, case))]
-        right = [solution, *self._trained(self._concerned(drawn), self.plan.of_others)]
+        right = [solution, *self._others(drawn)]
         wrong = self._trained(self._best(drawn), self.plan.of_others)
         version = Release.load(self.bench.name, self.bench.root).version
         return Calibration(
@@ -121,9 +130,9 @@ class Calibrator:
             made=made(version, device, threads=1),
             probability=self.bench.config.validity.false_fail_probability,
             seeds=list(self.plan.seeds),
-            splits=self.plan.splits,
+            splits=self.plan.splits if self.assignment.datasets else 1,
             checks=[self._calibrated(case, right, wrong) for case in drawn],
-            unstable=[one for trained in right for one in trained.unsteady],
+            unstable=[one for trained in right for one in trained.failures],
         )
 
     def _cases(self) -> Iterator[str]:
@@ -141,21 +150,47 @@ class Calibrator:
             notebooks = {name: notebook(entry, self.bench.release) for entry, name, _ in turns}
             given = {name: self._changes[seed] for _, name, seed in turns}
             found |= self.bench.graded(notebooks, given, divided(built, split))
+        for attempt in found.values():
+            require_graded(attempt)
         return [Trained(e, [found[name] for name, _, _ in plan.names(e)]) for e in entries]
 
     @cached_property
     def _changes(self) -> dict[int, Change]:
         return {seed: reseeded(self.bench, seed) for seed in self.plan.seeds}
 
+    def _others(self, drawn: Sequence[str]) -> list[Trained]:
+        """The other right solutions that change what is drawn.
+
+        Few trainings give wide bounds. So before a threshold is blamed for a solution, that one is
+        trained with all seeds.
+        """
+        first = self._trained(self._concerned(drawn), self.plan.of_others)
+        doubtful = [t.entry for t in first if any(self._misses(t, case) for case in drawn)]
+        again = {t.entry.name: t for t in self._trained(doubtful, self.plan)}
+        return [again.get(t.entry.name, t) for t in first]
+
+    def _misses(self, trained: Trained, case: str) -> bool:
+        """Whether one more training may miss the threshold, by the bound of these alone."""
+        probability = self.bench.config.validity.false_fail_probability
+        alone = self._calibrated(case, [trained], [])
+        known = [value for value in alone.samples[0].values if value is not None]
+        return len(known) > 1 and not assess(alone, probability).between
+
     def _concerned(self, drawn: Sequence[str]) -> list[Entry]:
         """Right solutions that change what is drawn; they answer only what that needs."""
-        questions = {case.split(".")[0] for case in drawn}
+        questions = frozenset(case.split(".")[0] for case in drawn)
         right = [e for e in self.entries if e.kind == "variants" and e.answered is None]
-        return [
-            replace(e, answered=self.graph.needed(questions | e.concerns))
-            for e in right
-            if self.graph.reached(e.concerns) & questions
-        ]
+        chosen = [e for e in right if self.graph.reached(e.concerns) & questions]
+        return [replace(e, answered=self._needed(e, questions | e.concerns)) for e in chosen]
+
+    def _needed(self, entry: Entry, questions: frozenset[str]) -> frozenset[str]:
+        """What these questions need, if they are answered as the entry does."""
+        answers = answer_cells(notebook(entry, self.bench.release), self.bench.name)
+        master = Author(self.bench.name, self.bench.config, self.bench.root).notebook()
+        places = [c for c in master.cells if c.metadata.autograder.role == "answer"]
+        for place, cell in zip(places, answers.values(), strict=True):
+            place.source = cell.source
+        return Dependencies(master).needed(questions)
 
     def _best(self, drawn: Sequence[str]) -> list[Entry]:
         """For each case the mutant that should fail it and, in one training, is nearest to it."""
@@ -168,7 +203,7 @@ class Calibrator:
                 (sign * value, trained.entry.name, trained.entry)
                 for trained in once
                 for value in trained.values(self.assignment, case)
-                if case in trained.entry.fails and value is not None
+                if value is not None and self._is_about(trained, case)
             ]
             if near:
                 entry = max(near, key=lambda one: one[:2])[2]
@@ -185,12 +220,24 @@ class Calibrator:
         setting = check.threshold.setting
         return check.threshold, float(settings_of(question, entry, check.settings)[setting])
 
+    def _is_about(self, trained: Trained, case: str) -> bool:
+        """Whether the number of the case is what should tell of this mutant.
+
+        It is not, where the case fails although the number reaches the threshold.
+        """
+        value = trained.values(self.assignment, case)[0]
+        if value is None or case not in trained.entry.fails:
+            return False
+        how, threshold = self._threshold(case)
+        reached = value >= threshold if how.at_least else value <= threshold
+        return not (reached and case in not_passed(trained.attempts[0]))
+
     def _calibrated(
         self, case: str, right: Sequence[Trained], wrong: Sequence[Trained]
     ) -> Calibrated:
         how, threshold = self._threshold(case)
         name, _, short = case.partition(".")
-        chosen = [*right, *(t for t in wrong if case in t.entry.fails)]
+        chosen = [*right, *(t for t in wrong if self._is_about(t, case))]
         samples = [
             Sample(t.entry.name, _kind(t.entry), t.values(self.assignment, case)) for t in chosen
         ]

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from autograder import release
 from autograder.config import Config, ConfigError
-from autograder.grade import ReleaseMissing, environments
+from autograder.grade import Release, ReleaseMissing, environments
 from autograder.validity import page, proposal, record
 from autograder.validity.audit import Auditor
 from autograder.validity.calibration import Calibrator, Plan
@@ -19,6 +19,7 @@ from autograder.validity.runs import Bench
 from autograder.validity.summary import about_audit, about_calibration, is_off, threshold_troubles
 
 OUT = Path("docs", "validity")  # records, below the root
+FEWEST = 5  # trainings; with fewer, bounds are wider than any quantity
 WORK = Path("dist", "validity")  # gradebooks of both commands
 
 
@@ -26,7 +27,7 @@ def audit(options: argparse.Namespace, config: Config) -> int:
     """Audit assignments; the exit status is 1 if anything is off."""
     if options.runs < 0:
         raise ConfigError("--runs: 0 or more.")
-    first, out = config.validity.first_seed, options.out or options.root / OUT
+    first, out = config.validity.first_seed, _out(options)
     status = 0
     for bench in _benches(options, config, "audit", "cpu"):
         found = Auditor(bench).audit([*conditions(range(first, first + options.runs))])
@@ -44,14 +45,15 @@ def calibrate(options: argparse.Namespace, config: Config) -> int:
     """Calibrate assignments; the exit status is 1 if a threshold lies where it should not."""
     asked = config.model_copy(update={"device": options.device or config.device})
     device = environments(asked, 1)[0]["AUTOGRADER_DEVICE"]
-    plan, out = _plan(options, config), options.out or options.root / OUT
+    plan, out = _plan(options, config), _out(options)
     status = 0
     for bench in _benches(options, config, f"calibration-{device}", device):
         found = Calibrator(bench, plan).calibrate(device)
-        if options.apply:
-            found = _applied(found, config, options.root / "grading.yml")
         path = out / f"{bench.name}-calibration-{device}.json"
         record.write(found, path)
+        if options.apply:
+            found = _applied(found, config, options.root / "grading.yml")
+            record.write(found, path)
         _draw(found, out / "plots", device)
         about_calibration(found)
         _lines(f"record: {path}")
@@ -60,10 +62,18 @@ def calibrate(options: argparse.Namespace, config: Config) -> int:
     return status
 
 
+def _out(options: argparse.Namespace) -> Path:
+    """The folder of the records; the page has its name."""
+    out: Path = options.out or options.root / OUT
+    if not out.name:
+        raise ConfigError(f"--out: {out} has no name, which the page needs. Give docs/validity.")
+    return out
+
+
 def _plan(options: argparse.Namespace, config: Config) -> Plan:
     count = config.validity.seeds if options.seeds is None else options.seeds
-    if count < 2:
-        raise ConfigError("--seeds: at least 2, or nothing can be said of how numbers vary.")
+    if count < FEWEST:
+        raise ConfigError(f"--seeds: at least {FEWEST}, or little can be said of how numbers vary.")
     first = config.validity.first_seed
     return Plan(range(first, first + count), config.validity.others, config.validity.splits)
 
@@ -78,10 +88,12 @@ def _benches(
     for name in names:
         config.assignment(name)
     for name in names:
+        Release.load(name, options.root)
         if words := release.changed_since_build(name, config, options.root):
             raise ReleaseMissing(
                 f"The release is outdated, {words[0]}. Run: autograder build {name}"
             )
+    for name in names:
         _lines(f"{name}: {part}")
         folder = options.root / WORK / name / part
         yield Bench(name, options.root, config, folder, workers, device)
@@ -99,14 +111,18 @@ def _applied(found: Calibration, config: Config, path: Path) -> Calibration:
     changes = proposal.changes(config.assignment(found.assignment), found)
     if not changes:
         return found
-    text = path.read_text(encoding="utf-8")
-    path.write_text(proposal.apply(text, found.assignment, changes), encoding="utf-8")
+    with path.open(encoding="utf-8", newline="") as file:  # line ends stay as they are
+        text = proposal.apply(file.read(), found.assignment, changes)
+    new = path.with_name(f".{path.name}.new")
+    new.write_text(text, encoding="utf-8", newline="")
+    new.replace(path)
     for (question, case, setting), value in changes.items():
         _lines(f"{path}: {found.assignment}: {question}.{case}: {setting} is {value:g} now.")
     _lines("Read the change, then run: autograder build")
     places = [(check, (check.question, check.case, check.setting)) for check in found.checks]
     moved = [replace(check, threshold=changes.get(p, check.threshold)) for check, p in places]
-    return replace(found, checks=moved)
+    others = [one for one in found.unstable if one.case not in {f"{q}.{c}" for q, c, _ in changes}]
+    return replace(found, checks=moved, unstable=others)
 
 
 def _lines(*lines: str) -> None:

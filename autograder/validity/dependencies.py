@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from functools import cache
 from symtable import SymbolTable, symtable
 
+from IPython.core.inputtransformer2 import TransformerManager
 from nbformat import NotebookNode
 
 CODE = ("given", "answer", "test")
@@ -27,7 +28,7 @@ class Dependencies:
                 continue
             place = mark.get("question") or f"cell {number}"  # a given cell between questions
             loaded, bound = _names(cell)
-            uses[place] |= {binder[name] for name in loaded - bound if name in binder} - {place}
+            uses[place] |= {binder[name] for name in loaded if name in binder} - {place}
             binder |= dict.fromkeys(bound, place)
         self._uses = dict(uses)
 
@@ -54,14 +55,25 @@ def _closure(start: Iterable[str], nexts: dict[str, set[str]]) -> frozenset[str]
 
 
 def _names(cell: NotebookNode) -> tuple[frozenset[str], frozenset[str]]:
-    """Global names that a cell loads, and those that it binds; of a test its arguments."""
+    """Global names that a cell takes from before, and those it binds; of a test its arguments."""
     if cell.metadata.autograder.role != "test":
-        return _globals(cell.source)
+        return _of_cell(TransformerManager().transform_cell(cell.source))
     function = next(n for n in ast.parse(cell.source).body if isinstance(n, ast.FunctionDef))
     return frozenset(argument.arg for argument in function.args.args), frozenset()
 
 
 @cache
+def _of_cell(source: str) -> tuple[frozenset[str], frozenset[str]]:
+    """Statement by statement: `net = train(net)` takes a net from before, and binds one."""
+    taken, bound = set[str](), set[str]()
+    for statement in ast.parse(source).body:
+        loaded, binds = _globals(ast.unparse(statement))
+        loops = isinstance(statement, ast.For | ast.With)
+        taken |= loaded - bound - (binds if loops else set())
+        bound |= binds
+    return frozenset(taken), frozenset(bound)
+
+
 def _globals(source: str) -> tuple[frozenset[str], frozenset[str]]:
     module = symtable(source, "cell", "exec")
     loaded = {

@@ -11,20 +11,43 @@ from autograder.validity.bank import Entry
 from autograder.validity.conditions import Condition
 from autograder.validity.dependencies import Dependencies
 from autograder.validity.notebooks import judged_by, merge, notebook, pack
-from autograder.validity.runs import Bench, not_passed
+from autograder.validity.runs import Bench
 from autograder.validity.splits import reseeded
+
+STATUS = "status"  # beside the cases: that of the attempt
 
 
 class NotGraded(RuntimeError):
     """A notebook of the bank could not be graded, so nothing can be said of it."""
 
 
+def require_graded(attempt: Attempt) -> None:
+    """Refuse an attempt that says nothing of the solution.
+
+    Raises:
+        NotGraded: it ended for a reason outside of the notebook, or the notebook can't be read.
+    """
+    if attempt.status in ("infrastructure", "invalid"):
+        raise NotGraded(
+            f"{attempt.student}: {attempt.status}, {attempt.reason} Nothing was concluded. What "
+            "was graded is kept; give the same command again."
+        )
+
+
 @dataclass(frozen=True)
 class Seen:
-    """An entry, the cases that it did not pass, and all statuses of the cases it is judged by."""
+    """An entry, and what grading made of it.
+
+    Attributes:
+        failed: the cases that did not pass. One more, "status", if the attempt was not simply
+            graded: whoever is flagged has no grade, whatever passed.
+        noticed: those of them whose check measured, and judged what it had measured.
+        statuses: of all cases that the entry is judged by.
+    """
 
     entry: Entry
     failed: frozenset[str]
+    noticed: frozenset[str]
     statuses: Mapping[str, str]
 
 
@@ -37,8 +60,12 @@ class Examiner:
         self.graph = Dependencies(Author(bench.name, bench.config, bench.root).notebook())
         self.cpu_s = 0.0
 
-    def seen(self, entries: Sequence[Entry]) -> list[Seen]:
+    def seen(self, entries: Sequence[Entry], condition: Condition | None = None) -> list[Seen]:
         """What each entry fails, in their order; in doubt it gets a notebook of its own.
+
+        Args:
+            entries: what to grade.
+            condition: under which, if it isn't the usual one.
 
         Raises:
             NotGraded: a notebook could not be graded.
@@ -46,24 +73,17 @@ class Examiner:
         groups = pack(entries, self.graph)
         found: dict[str, Seen] = {}
         doubtful: list[Entry] = []
-        for group, attempt in zip(groups, self._grade([*map(merge, groups)]), strict=True):
+        attempts = self._grade([*map(merge, groups)], condition)
+        for group, attempt in zip(groups, attempts, strict=True):
             if len(group) > 1 and self._doubtful(group, attempt):
                 doubtful += group
             else:
                 found |= {one.entry.name: one for one in self._seen(group, attempt)}
-        for entry, attempt in zip(doubtful, self._grade(doubtful), strict=True):
+        for entry, attempt in zip(doubtful, self._grade(doubtful, condition), strict=True):
             (found[entry.name],) = self._seen([entry], attempt)
         return [found[entry.name] for entry in entries]
 
-    def under(self, condition: Condition, entries: Sequence[Entry]) -> list[Seen]:
-        """What each entry fails under a condition, in their order."""
-        groups = pack(entries, self.graph)
-        attempts = self._grade([*map(merge, groups)], condition)
-        pairs = zip(groups, attempts, strict=True)
-        found = {s.entry.name: s for group, attempt in pairs for s in self._seen(group, attempt)}
-        return [found[entry.name] for entry in entries]
-
-    def _grade(self, entries: Sequence[Entry], condition: Condition | None = None) -> list[Attempt]:
+    def _grade(self, entries: Sequence[Entry], condition: Condition | None) -> list[Attempt]:
         names = [_name(entry, condition) for entry in entries]
         notebooks = [notebook(entry, self.bench.release) for entry in entries]
         given: dict[str, Any] = {}
@@ -75,11 +95,9 @@ class Examiner:
         workers = self.bench.workers // (condition.threads if condition else 1)  # one thread a core
         bench = replace(self.bench, workers=max(1, workers))
         found = bench.graded(dict(zip(names, notebooks, strict=True)), given)
-        for entry, name in zip(entries, names, strict=True):
-            attempt = found[name]
-            self.cpu_s += attempt.cpu_s
-            if attempt.status in ("infrastructure", "invalid"):
-                raise NotGraded(f"{entry.full_name}: {attempt.status}. {attempt.reason}")
+        for name in names:
+            require_graded(found[name])
+            self.cpu_s += found[name].cpu_s
         return [found[name] for name in names]
 
     def _seen(self, group: Sequence[Entry], attempt: Attempt) -> list[Seen]:
@@ -93,18 +111,24 @@ class Examiner:
     def _doubtful(self, group: Sequence[Entry], attempt: Attempt) -> bool:
         """Whether the run ended early, or a failure is nobody's or not the one it should be."""
         found = self._seen(group, attempt)
-        failed = _seen(group[0], attempt, merge(group).answered).failed
+        failed = _seen(group[0], attempt, merge(group).answered).failed - {STATUS}
         nobodys = failed - frozenset[str]().union(*(seen.failed for seen in found))
         known = [seen for seen in found if seen.entry.kind != "generated"]
-        unexpected = any(seen.failed != seen.entry.fails for seen in known)
+        unexpected = any(seen.failed - {STATUS} != seen.entry.fails for seen in known)
         return attempt.status != "graded" or bool(nobodys) or unexpected
 
 
 def _seen(entry: Entry, attempt: Attempt, questions: frozenset[str] | None) -> Seen:
     """Of the verdicts of some questions, or of all."""
     results = [r for r in attempt.results if questions is None or r.question in questions]
-    statuses = {f"{r.question}.{r.case}": r.verdict.status for r in results}
-    return Seen(entry, frozenset(not_passed(attempt) & statuses.keys()), statuses)
+    statuses = {f"{r.question}.{r.case}": str(r.verdict.status) for r in results}
+    statuses[STATUS] = "passed" if attempt.status == "graded" else attempt.status
+    failed = frozenset(case for case, status in statuses.items() if status != "passed")
+    measured = {
+        f"{r['question']}.{r['case']}" for r in attempt.records if "stopped" not in r["evidence"]
+    }
+    noticed = frozenset(c for c in failed & measured if statuses[c] == "failed")
+    return Seen(entry, failed, noticed, statuses)
 
 
 def _name(entry: Entry, condition: Condition | None) -> str:

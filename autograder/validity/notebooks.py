@@ -17,12 +17,14 @@ def pack(entries: Iterable[Entry], dependencies: Dependencies) -> list[list[Entr
     """Groups for one notebook each: what one changes can't reach what another is judged by.
 
     What is inserted beside the answers may act on everything, so it stays alone, and so does what
-    changes nothing.
+    changes nothing. Right solutions only need different questions, since none should fail anything:
+    whatever fails is looked at again, alone.
     """
     groups: list[_Group] = []
     for entry in entries:
         judged = judged_by(entry, dependencies)
-        reached = judged if _is_known(entry) else dependencies.reached(entry.concerns)
+        right = entry.kind == "variants"
+        reached = judged if right else dependencies.reached(entry.concerns)
         shared = bool(judged) and not entry.inserted
         home = next((g for g in groups if shared and g.fits(reached, judged)), None)
         if home is None:

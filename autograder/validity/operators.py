@@ -59,7 +59,7 @@ class Mutation:
     def name(self) -> str:
         """A name that is unique within the cell, and survives changes elsewhere in it."""
         count = f" [{self.number}]" if self.number > 1 else ""
-        return f"{self.operator}: {self.old} -> {self.new}{count}"
+        return f"{self.operator}: {self.old} -> {self.new or '(gone)'}{count}"
 
 
 def _applied(cell: Cell, call: ast.Call) -> Iterator[Edit]:

@@ -102,7 +102,8 @@ def assess(check: Calibrated, probability: float) -> Assessment:
     mutant = max((s for s in wrong if s.bound is not None), key=_Seen.order, default=None)
     if worst is None or worst.bound is None:
         raise ValueError(f"{check.question}.{check.case}: no right solution gave two numbers")
-    now, low, high = sign * check.threshold, worst.bound, mutant.bound if mutant else None
+    now, high = sign * check.threshold, mutant.bound if mutant else None
+    low = min(worst.bound, *(value for seen in right for value in seen.values))
     failures = sum(s.missing + sum(v < now for v in s.values) for s in right)
     trainings = sum(s.missing + len(s.values) for s in right)
     numbers = [[sign * value for value in s.values] for s in right if s.values]
@@ -112,7 +113,7 @@ def assess(check: Calibrated, probability: float) -> Assessment:
         mean=sign * mean(worst.values) + 0.0,  # never -0
         sd=stdev(worst.values),
         extreme=sign * min(v for s in right for v in s.values) + 0.0,
-        bound=sign * low + 0.0,
+        bound=sign * worst.bound + 0.0,
         bound_of=worst.name,
         bounds=tuple(None if s.bound is None else sign * s.bound + 0.0 for s in all_seen),
         failures=failures,
@@ -153,6 +154,8 @@ def _seen(sample: Sample, sign: int, model: "_Model", probability: float) -> _Se
     right, missing = sample.kind != "mutant", len(sample.values) - len(known)
     bound_on = lower_bound if right == (sign > 0) else upper_bound
     bound = sign * model.bound(known, bound_on, probability) if len(known) > 1 else None
+    if len(known) == 1 and not right:
+        bound = sign * known[0]  # too few for a bound, but it is there
     return _Seen(sample.name, right, [sign * value for value in known], missing, bound)
 
 

@@ -61,10 +61,11 @@ class Bench:
         if not notebooks:
             return {}
         built = release or Release.load(self.name, self.root)
-        config = self.config.model_copy(update={"device": self.device})
-        with self._inbox(notebooks) as inbox, ExitStack() as stack:
-            batch = Batch(built, config, self.folder)
+        config = self._grading()
+        with ExitStack() as stack:
+            batch = Batch(built, config, self.folder)  # and nobody else works in the folder now
             stack.callback(batch.close)
+            inbox = stack.enter_context(self._inbox(notebooks))
             waiting, _ = batch.pending(find(inbox, self.name))
             todo = [_changed(one, (given or {}).get(one.student)) for one in waiting]
             if todo:
@@ -73,6 +74,12 @@ class Bench:
                 for _ in watched(batch.run(todo, crew), len(todo)):
                     pass
             return _attempts(batch, notebooks)
+
+    def _grading(self) -> Config:
+        """grading.yml with this device, and with training also where networks are handed in."""
+        trains = self.config.assignment(self.name).model_copy(update={"training": "rerun"})
+        assignments = {**self.config.assignments, self.name: trains}
+        return self.config.model_copy(update={"device": self.device, "assignments": assignments})
 
     @contextmanager
     def _inbox(self, notebooks: Mapping[str, NotebookNode]) -> Iterator[Path]:

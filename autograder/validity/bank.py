@@ -10,10 +10,11 @@ tests/equivalent/<assignment>.yml lists generated mutants that no check has to n
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, TypedDict
+from typing import Annotated, Any
 
 import yaml
 from pydantic import Field, TypeAdapter, ValidationError
+from typing_extensions import TypedDict  # pydantic takes Python's own from 3.12 on
 
 from autograder.config import ConfigError
 

@@ -45,3 +45,39 @@ def test_a_file_that_does_not_fit_is_refused(text, message, tmp_path):
 def test_an_assignment_without_files_is_refused(tmp_path):
     with pytest.raises(BankError, match="no wrong and right solutions of nothing"):
         bank.load(tmp_path, "nothing")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{misconception: a, fails: }", "fails: Input should be a valid list"),
+        ("{misconception: , fails: [a.b]}", "misconception: Input should be a valid string"),
+        ("{misconception: a, fails: training.score}", "fails: Input should be a valid list"),
+        (
+            "{misconception: a, fails: [a.b], edits: {x: y}}",
+            "edits.x: Input should be a valid dict",
+        ),
+    ],
+)
+def test_a_value_of_another_kind_is_refused(text, message, tmp_path):
+    folder = tmp_path / "mutants" / NAME
+    folder.mkdir(parents=True)
+    (folder / "broken.yml").write_text(text)
+    with pytest.raises(BankError, match=re.escape(message)):
+        bank.load(tmp_path, NAME)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "- {mutants: [a]}",
+        "- {reason: , mutants: [a]}",
+        "- {reason: none, mutants: [cell constant: 1 -> 2]}",  # not quoted, so a mapping
+        "a: b",
+    ],
+)
+def test_equivalents_of_another_form_are_refused(text, tmp_path):
+    (tmp_path / "equivalent").mkdir()
+    (tmp_path / "equivalent" / "x.yml").write_text(text)
+    with pytest.raises(BankError, match=r"x\.yml"):
+        bank.equivalents(tmp_path, "x")

@@ -192,11 +192,11 @@ def test_names_show_the_context_and_count_what_looks_the_same():
     ]
 
 
-def test_a_removed_layer_leaves_an_empty_name():
+def test_a_removed_layer_is_called_gone():
     # removing the other one gives the same code, as does their swap
     (mutation,) = mutations(solution("n = nn.Sequential(nn.Tanh(), nn.Tanh())"))
     assert (mutation.old, mutation.new, mutation.number) == ("nn.Tanh()", "", 1)
-    assert mutation.name == "remove_activation: nn.Tanh() -> "
+    assert mutation.name == "remove_activation: nn.Tanh() -> (gone)"
 
 
 def test_long_code_is_shortened_in_the_middle():

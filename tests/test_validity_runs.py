@@ -47,6 +47,7 @@ CHAIN = Dependencies(
         ("given", "fourth", "seed = 3"),
         ("answer", "fourth", "def four():\n    return seed, [two for two in range(3)]"),
         ("test", "fifth", "def case(two, three):\n    from autograder import checks"),
+        ("answer", "sixth", "%time\ntwo = three(two)"),
     )
 )
 
@@ -54,11 +55,16 @@ CHAIN = Dependencies(
 @pytest.mark.parametrize(
     ("question", "reached", "needed"),
     [
-        ("first", {"first", "second", "fifth"}, {"first"}),  # through a given cell, and a test
-        ("second", {"second", "fifth"}, {"first", "second"}),
-        ("third", {"third", "fifth"}, {"third"}),  # `one` is an argument there
+        (
+            "first",
+            {"first", "second", "fifth", "sixth"},
+            {"first"},
+        ),  # through a given cell, and a test
+        ("second", {"second", "fifth", "sixth"}, {"first", "second"}),
+        ("third", {"third", "fifth", "sixth"}, {"third"}),  # `one` is an argument there
         ("fourth", {"fourth"}, {"fourth"}),  # `seed` is local in `first`, `two` in a comprehension
         ("fifth", {"fifth"}, {"first", "second", "third", "fifth"}),
+        ("sixth", {"sixth"}, {"first", "second", "third", "sixth"}),  # takes a `two`, binds another
     ],
 )
 def test_questions_depend_on_what_they_use(question, reached, needed):
@@ -74,13 +80,19 @@ def names(groups):
     return [[one.name for one in group] for group in groups]
 
 
-def test_written_entries_share_a_notebook_if_they_name_other_questions():
+def test_right_entries_share_a_notebook_if_they_name_other_questions():
+    bank = [entry("variants", n, q) for n, q in (("a", "first"), ("b", "second"), ("c", "first"))]
+    assert names(pack(bank, CHAIN)) == [["a", "b"], ["c"]]
+
+
+def test_mutants_share_one_if_none_reaches_what_the_other_should_fail():
+    """Else the failure of one could be taken for that of the other, which nothing notices."""
     bank = [
         entry("mutants", "a", "first", fails=frozenset({"first.x"})),
-        entry("mutants", "b", "second", fails=frozenset({"second.x", "fifth.x"})),
-        entry("mutants", "c", "third", fails=frozenset({"fifth.y"})),
+        entry("mutants", "b", "second", fails=frozenset({"second.x"})),
+        entry("mutants", "c", "fourth", fails=frozenset({"fourth.x"})),
     ]
-    assert names(pack(bank, CHAIN)) == [["a", "b"], ["c"]]
+    assert names(pack(bank, CHAIN)) == [["a", "c"], ["b"]], "the first reaches the second"
 
 
 def test_generated_entries_share_one_if_none_reaches_what_judges_the_other():

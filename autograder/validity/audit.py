@@ -142,8 +142,13 @@ def _written(seen: Seen) -> Mutant:
     return Mutant(entry.name, True, entry.idea, sorted(entry.fails), sorted(failed), outcome)
 
 
+def _told(seen: Seen, case: str) -> str:
+    """A case, or what became of the whole attempt."""
+    return case if case != STATUS else f"whole attempt: {seen.statuses[STATUS]}"
+
+
 def _variant(runs: Sequence[Seen]) -> Variant:
     entry = runs[0].entry
-    failed = sorted(frozenset[str]().union(*(seen.failed for seen in runs)))
+    failed = sorted({_told(seen, case) for seen in runs for case in seen.failed})
     steady = unsteady(entry.name, [seen.statuses for seen in runs])
     return Variant(entry.name, entry.idea, failed, len(runs) - 1, steady)

@@ -48,7 +48,6 @@ class Made:
 @pytest.fixture
 def examiner(monkeypatch):
     monkeypatch.setattr(graded, "notebook", lambda e, _: SimpleNamespace(entry=e, cells=[]))
-    monkeypatch.setattr(graded, "reseeded", lambda *_: lambda made: made)
 
     def make(fails, **more):
         made = object.__new__(Examiner)

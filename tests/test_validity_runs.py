@@ -155,9 +155,17 @@ def test_five_conditions_have_all_orders_both_numbers_of_threads_and_five_seeds(
     assert len({c.name for c in five}) == 5
 
 
-def test_threads_are_set_in_the_first_cell():
-    made = Condition(1, 2, as_made).threaded(lambda nb: nb)(new_notebook(cells=cells()))
-    assert "torch.set_num_threads(2)" in made.cells[0].source
+def test_a_first_cell_sets_threads_and_generators_and_leaves_no_name():
+    import torch
+
+    made = Condition(11, 2, as_made).begun(new_notebook(cells=cells()))
+    before, names = torch.get_num_threads(), {"print": print}
+    exec(made.cells[0].source, names)  # our own, not a student's
+    drawn, threads = torch.rand(1), torch.get_num_threads()
+    torch.set_num_threads(before)
+    assert threads == 2
+    assert drawn == torch.rand(1, generator=torch.Generator().manual_seed(11))
+    assert set(names) - {"__builtins__"} == {"print", "torch"}
 
 
 @pytest.fixture(scope="module")

@@ -114,6 +114,7 @@ def _environment(folder: Path, env: Mapping[str, str]) -> dict[str, str]:
         "LANG": "C.UTF-8",
         "MPLBACKEND": "module://matplotlib_inline.backend_inline",  # Agg, shown as outputs
         "PYTORCH_NVML_BASED_CUDA_CHECK": "1",  # a look for a GPU that a fork survives
+        "OMP_WAIT_POLICY": "PASSIVE",  # who asks for more threads shall not hold up the others
         "CUBLAS_WORKSPACE_CONFIG": ":4096:8",  # deterministic matrix products on CUDA
     }
     built |= dict.fromkeys(("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS"), "1")

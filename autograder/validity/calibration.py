@@ -187,8 +187,9 @@ class Calibrator:
         """What these questions need, if they are answered as the entry does."""
         answers = answer_cells(notebook(entry, self.bench.release), self.bench.name)
         master = Author(self.bench.name, self.bench.config, self.bench.root).notebook()
-        places = [c for c in master.cells if c.metadata.autograder.role == "answer"]
-        for place, cell in zip(places, answers.values(), strict=True):
+        places = [c for c in master.cells if c.metadata["autograder"].get("role") == "answer"]
+        code = [cell for cell in answers.values() if cell.cell_type == "code"]  # not what is told
+        for place, cell in zip(places, code, strict=True):
             place.source = cell.source
         return Dependencies(master).needed(questions)
 

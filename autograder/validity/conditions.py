@@ -1,7 +1,7 @@
 """Ways in which a student's run can differ from ours without being another answer.
 
-Notebooks are handed in with cells in another order; after intake they get other seeds, and another
-number of threads.
+Notebooks are handed in with cells in another order; after intake a first cell sets the generators
+of random numbers, and the number of threads.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -10,8 +10,6 @@ from itertools import cycle
 
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell
-
-from autograder.validity.runs import Change
 
 Order = Callable[[list[NotebookNode]], list[NotebookNode]]
 
@@ -64,9 +62,26 @@ ORDERS: tuple[Order, ...] = (
 THREADS = (1, 2)
 
 
+FIRST_CELL = """\
+import random
+import numpy
+import torch
+
+torch.set_num_threads({threads})
+random.seed({seed})
+numpy.random.seed({seed})
+torch.manual_seed({seed})
+del random, numpy
+"""
+
+
 @dataclass(frozen=True)
 class Condition:
-    """One way: the seed of the given cells, the threads of torch, and the order of the cells."""
+    """One way: the state of the generators, the threads of torch, and the order of the cells.
+
+    The seeds of given cells stay, since intake puts given cells back; trainings with other seeds
+    are those of a calibration.
+    """
 
     seed: int
     threads: int
@@ -75,18 +90,13 @@ class Condition:
     @property
     def name(self) -> str:
         """Told in the name of each notebook."""
-        return f"seed{self.seed}-threads{self.threads}-{self.order.__name__}"
+        return f"drawn{self.seed}-threads{self.threads}-{self.order.__name__}"
 
-    def threaded(self, change: Change) -> Change:
-        """`change`, and then this number of threads from the first cell on."""
-        source = f"import torch\n\ntorch.set_num_threads({self.threads})"
-
-        def both(notebook: NotebookNode) -> NotebookNode:
-            made = change(notebook)
-            made.cells.insert(0, new_code_cell(source, id="threads"))
-            return made
-
-        return both
+    def begun(self, notebook: NotebookNode) -> NotebookNode:
+        """The notebook, after intake, with a first cell that sets generators and threads."""
+        source = FIRST_CELL.format(threads=self.threads, seed=self.seed)
+        notebook.cells.insert(0, new_code_cell(source, id="first"))
+        return notebook
 
 
 def conditions(seeds: Iterable[int]) -> Iterator[Condition]:

@@ -123,7 +123,7 @@ def _text(path: Path, _changed_ns: int) -> str:
 
 def answer_cells(made: NotebookNode, assignment: str) -> dict[str, NotebookNode]:
     """The answer cells by their short ids."""
-    cells = (c for c in made.cells if c.metadata.autograder.role == "answer")
+    cells = (c for c in made.cells if c.metadata.get("autograder", {}).get("role") == "answer")
     return {short_id(cell, assignment): cell for cell in cells}
 
 

@@ -241,7 +241,7 @@ def test_the_table_of_thresholds():
     good, bad = [[words for _, _, words in row] for row in rendered(source).rows[1:] if row]
     # By hand: 1 - 0.05^(1/8) = 31.23 %; the bounds as in the tests of the summary.
     assert good == [
-        "net: accuracy", "2 × 4", "0.915 ± 0.013", "0.9", "0.8495 reference", "≥ 0.84",
+        "net: accuracy", "2", "0.915 ± 0.013", "0.9", "0.8495 reference", "≥ 0.84",
         "0.5805 rounded", "yes", "0 of 8, so < 31.23%",
     ]  # fmt: skip
     assert bad[5:8] == ["≥ 0.86", "none tried", "no"]

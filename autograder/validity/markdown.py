@@ -68,7 +68,7 @@ def _where(calibration: Calibration) -> str:
 
 
 def _thresholds(calibration: Calibration, folder: str) -> str:
-    head = ["check", "right networks × trainings", "reference", "worst right", "right bound",
+    head = ["check", "right networks", "reference", "worst right", "right bound",
             "threshold", "wrong bound", "between", "failed trainings"]  # fmt: skip
     rows = [_threshold(calibration, check, folder) for check in calibration.checks]
     return _table(head, rows)
@@ -80,7 +80,7 @@ def _threshold(calibration: Calibration, check: Calibrated, folder: str) -> list
     sign = "≥" if check.at_least else "≤"
     return [
         _link(f"{check.question}: {check.case}", _plot(calibration, check, folder)),
-        f"{right} × {len(calibration.seeds)}", _reference(check), f"{found.extreme:.4g}",
+        str(right), _reference(check), f"{found.extreme:.4g}",
         f"{found.bound:.4g} {code(found.bound_of)}", f"{sign} {check.threshold:g}",
         _wrong(found), "yes" if found.between else "**no**",
         f"{found.failures} of {found.trainings}, so < {found.share:.2%}",

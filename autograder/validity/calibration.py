@@ -4,7 +4,7 @@ What a check compares with its threshold is read from the same evidence that gra
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
@@ -85,15 +85,16 @@ class Trained:
             for attempt in self.attempts
         ]
 
-    @property
-    def failures(self) -> list[Unsteady]:
-        """The cases that it did not pass in all trainings, as far as it answers their questions."""
-        answered = self.entry.answered
+    def failures(self, questions: Collection[str]) -> list[Unsteady]:
+        """The cases of these questions that it did not pass in all trainings.
+
+        Of other questions a given seed may be part of the task, and another one a fault.
+        """
         seen: dict[str, Counter[str]] = defaultdict(Counter)
         for attempt in self.attempts:
             seen["status"]["passed" if attempt.status == "graded" else attempt.status] += 1
             for r in attempt.results:
-                if answered is None or r.question in answered:
+                if r.question in questions:
                     seen[f"{r.question}.{r.case}"][r.verdict.status] += 1
         missed = {case: dict(statuses) for case, statuses in seen.items() if {*statuses} != PASSED}
         return [Unsteady(self.entry.name, case, statuses) for case, statuses in missed.items()]
@@ -124,6 +125,7 @@ class Calibrator:
         drawn = [case for case in self._cases() if _varies(solution.values(self.assignment, case))]
         right = [solution, *self._others(drawn)]
         wrong = self._trained(self._best(drawn), self.plan.of_others)
+        questions = {case.split(".")[0] for case in drawn}
         version = Release.load(self.bench.name, self.bench.root).version
         return Calibration(
             assignment=self.bench.name,
@@ -132,7 +134,7 @@ class Calibrator:
             seeds=list(self.plan.seeds),
             splits=self.plan.splits if self.assignment.datasets else 1,
             checks=[self._calibrated(case, right, wrong) for case in drawn],
-            unstable=[one for trained in right for one in trained.failures],
+            unstable=[one for trained in right for one in trained.failures(questions)],
         )
 
     def _cases(self) -> Iterator[str]:

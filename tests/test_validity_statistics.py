@@ -76,14 +76,6 @@ def test_impossible_counts_have_no_limit(failures, n):
         s.failure_share(failures, n)
 
 
-def test_the_next_of_n_is_the_worst_once_in_n_and_1():
-    """4,000 draws of a skewed distribution; 4 sd of a binomial count, probability 6e-5."""
-    draws = np.random.default_rng(1).exponential(size=(4000, 5))
-    worst = int((draws[:, 4] < draws[:, :4].min(axis=1)).sum())
-    assert s.chance_of_worst(4) == 0.2
-    assert abs(worst - 800) < 4 * (4000 * 0.2 * 0.8) ** 0.5
-
-
 def test_normality_tells_an_outlier_from_a_normal_sample():
     # The weights of eleven men, the example in Shapiro and Wilk (1965): below the 1 % point of W.
     weights = [148, 154, 158, 160, 161, 162, 166, 170, 182, 195, 236]

@@ -53,15 +53,6 @@ def chance_above(values: Sequence[float], threshold: float) -> float:
     return chance_below([-value for value in values], -threshold)
 
 
-def chance_of_worst(n: int) -> float:
-    """Probability that one more value is worse than all n before it: what counting alone supports.
-
-    Holds for any continuous distribution, as each of n + 1 exchangeable values is as likely the
-    worst. Hahn and Meeker (1991), chapter 5.
-    """
-    return 1 / (n + 1)
-
-
 def failure_share(failures: int, n: int, confidence: float = 0.95) -> float:
     """Upper limit of the share of trainings that fail, when so many of n did.
 

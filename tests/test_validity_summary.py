@@ -122,7 +122,7 @@ def test_verdicts_that_change_from_training_to_training_are_told(capsys):
     one = Unsteady("loop", "net.learned", {"passed": 3, "failed": 1})
     lines = told(capsys, about_calibration, calibration(unstable=[one]))
     assert lines[0].startswith("tiny: 0 of 0 thresholds lie between")
-    assert "unstable: loop: right, but net.learned changes" in lines[1]
+    assert "unstable: loop: right, but net.learned is not passed in every training" in lines[1]
 
 
 def test_without_mutants_only_right_solutions_count():

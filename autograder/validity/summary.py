@@ -144,7 +144,7 @@ def threshold_troubles(calibration: Calibration) -> Iterator[Trouble]:
             remedy = "see whether the threshold is too strict, or training isn't reliable"
             yield Trouble("failed training", name, words, remedy)
     for one in calibration.unstable:
-        words = f"right, but {one.case} changes from training to training: {_statuses(one)}"
+        words = f"right, but {one.case} is not passed in every training: {_statuses(one)}"
         yield Trouble("unstable", one.name, words, "make the check or the training more reliable")
 
 

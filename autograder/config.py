@@ -8,7 +8,14 @@ from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
-from pydantic import BaseModel, ConfigDict, Field, ValidationError, model_validator
+from pydantic import (
+    AwareDatetime,
+    BaseModel,
+    ConfigDict,
+    Field,
+    ValidationError,
+    model_validator,
+)
 
 Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Positive = Annotated[float, Field(gt=0)]
@@ -60,14 +67,12 @@ class Validity(Part):
 
     Attributes:
         false_fail_probability: with which one more training of a right solution may miss one.
-        seeds: number of trainings of the reference, of the seeds `first_seed`, `first_seed` + 1, …
-        others: number of trainings of every other solution, with the first of these seeds.
+        seeds: number of trainings of each solution, of the seeds `first_seed`, `first_seed` + 1, …
         splits: divisions of the data into training, validation and test set, used in turn.
     """
 
     false_fail_probability: Annotated[float, Field(gt=0, lt=0.5)]
     seeds: Annotated[int, Field(ge=5)]
-    others: Annotated[int, Field(ge=5)]
     first_seed: Annotated[int, Field(ge=0)]
     splits: Annotated[int, Field(ge=1)]
 
@@ -146,19 +151,48 @@ class Verify(Part):
     samples: Share
 
 
+class Policy(Part):
+    """Which attempt counts, and what lateness costs.
+
+    Attributes:
+        counts: "latest": the attempt handed in last; "best": the one with most points, lateness
+            deducted.
+        due: when; None: any time.
+        grace_min: minutes after `due` that cost nothing.
+        late_percent_per_day: of the possible points, deducted for each day begun after `due`;
+            points never fall below 0.
+        extensions: for a student another `due`.
+    """
+
+    counts: Literal["latest", "best"] = "latest"
+    due: AwareDatetime | None = None
+    grace_min: Annotated[float, Field(ge=0)] = 0.0
+    late_percent_per_day: Annotated[float, Field(ge=0, le=100)] = 0.0
+    extensions: dict[str, AwareDatetime] = {}
+
+
 class Assignment(Part):
     """An assignment: its questions in order, and values that its text and code refer to.
 
     Attributes:
         training: "rerun": grading trains again; "checkpoint": weights and histories are handed in.
+        released: questions whose hidden checks feedback pages tell in full, not by name alone.
     """
 
     title: str
     seed: Annotated[int, Field(ge=0)]
     training: Literal["rerun", "checkpoint"] = "rerun"
     verify: Verify | None = None
+    policy: Policy = Policy()
+    released: list[Name] = []
     values: dict[str, Any]
     questions: dict[Name, Question]
+
+    @model_validator(mode="after")
+    def _known(self) -> "Assignment":
+        if unknown := [name for name in self.released if name not in self.questions]:
+            raise ValueError(f"released: there is no question {', '.join(unknown)}")
+        return self
 
     @model_validator(mode="after")
     def _verifiable(self) -> "Assignment":
@@ -238,11 +272,12 @@ def _explain(path: Path, error: Mapping[str, Any]) -> str:
 
 def _fields(where: list[str]) -> list[str]:
     """Names of the keys that are allowed beside the last part of `where`."""
-    by_depth: dict[int, type[Part]] = {1: Config, 3: Assignment, 4: Verify, 5: Question}
+    by_depth: dict[int, type[Part]] = {1: Config, 3: Assignment, 5: Question}
     by_name: dict[str, type[Part]] = {
         "course": Course, "gpu": Gpu, "limits": Limits, "validity": Validity,
+        "verify": Verify, "policy": Policy,
     }  # fmt: skip
-    part = by_depth.get(len(where)) or by_name[where[0]]
+    part = by_depth.get(len(where)) or by_name[where[-2]]
     return list(part.model_fields)
 
 

@@ -19,7 +19,7 @@ from autograder.checks.core import Verdict
 from autograder.judge import AttemptStatus, CaseResult, Run
 from autograder.storage import GradebookError, locked, opened, unusable
 
-__all__ = ["Attempt", "Gradebook", "GradebookError", "Terms"]
+__all__ = ["Attempt", "Gradebook", "GradebookError", "Mark", "Terms"]
 
 
 @dataclass(frozen=True)
@@ -85,6 +85,14 @@ class Attempt:
         return sum(r.points for r in found)
 
 
+@dataclass(frozen=True)
+class Mark:
+    """What a person gives for the answer to a manual question."""
+
+    points: float
+    comment: str = ""
+
+
 class Gradebook:
     """Attempts in a SQLite file, which must lie on a local disk."""
 
@@ -129,7 +137,7 @@ class Gradebook:
                 (*attempt.key, attempt.source, attempt.status, attempt.reason,
                  json.dumps(attempt.notes), attempt.name, attempt.number, attempt.submitted,
                  attempt.content, run, attempt.wall_s, attempt.cpu_s, attempt.peak_mib,
-                 datetime.now(UTC).isoformat(timespec="seconds")),
+                 _now()),
             ).fetchone()  # fmt: skip
             key = int(row[0])
             records = [(key, i, json.dumps(dict(r))) for i, r in enumerate(attempt.records)]
@@ -181,11 +189,55 @@ class Gradebook:
                         "UPDATE attempts SET status = ?, reason = ? WHERE id = ?",
                         (new.status, new.reason, key),
                     )
+                    self._db.execute(
+                        "INSERT INTO earlier_verdicts SELECT ?, * FROM verdicts WHERE attempt = ?",
+                        (_now(), key),
+                    )
                     self._db.execute("DELETE FROM verdicts WHERE attempt = ?", (key,))
                     self._add_verdicts(key, new)
             self._db.execute("INSERT OR REPLACE INTO assignments VALUES (?, ?, ?)", astuple(terms))
 
+    def mark(self, assignment: str, marks: Mapping[tuple[str, str, str], Mark]) -> None:
+        """Keep what a person gives, by student, file (sha256) and question, all or none."""
+        rows = [(assignment, *place, *astuple(mark), _now()) for place, mark in marks.items()]
+        with self._db:
+            self._db.executemany("INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+
+    def note_grades(
+        self, assignment: str, rows: Iterable[tuple[str, Mapping[str, Any], str]]
+    ) -> None:
+        """Append to the history of grades: student, grade as JSON values, and why it changed."""
+        with self._db:
+            self._db.executemany(
+                "INSERT INTO grades VALUES (NULL, ?, ?, ?, ?, ?)",
+                [
+                    (assignment, who, _now(), json.dumps(dict(grade)), why)
+                    for who, grade, why in rows
+                ],
+            )
+
     # Reading.
+
+    def marks(self, assignment: str) -> dict[tuple[str, str, str], Mark]:
+        """Marks by student, file (sha256) and question."""
+        rows = self._db.execute(
+            "SELECT student, sha256, question, points, comment FROM marks WHERE assignment = ?",
+            (assignment,),
+        )
+        return {
+            (student, sha256, question): Mark(*mark) for student, sha256, question, *mark in rows
+        }
+
+    def grades(self, assignment: str) -> dict[str, list[dict[str, Any]]]:
+        """For each student the grades that were given, oldest first, with `given` and `why`."""
+        found: dict[str, list[dict[str, Any]]] = {}
+        for row in self._db.execute(
+            "SELECT student, given, grade, why FROM grades WHERE assignment = ? ORDER BY id",
+            (assignment,),
+        ):
+            kept = json.loads(row["grade"]) | {"given": row["given"], "why": row["why"]}
+            found.setdefault(row["student"], []).append(kept)
+        return found
 
     def terms(self) -> Iterator[Terms]:
         """Those of each assignment that was graded here."""
@@ -210,10 +262,34 @@ class Gradebook:
 
         One of an older release has a note that says so.
         """
-        for attempt in map(self._without_run, self.counting_keys(terms.assignment)):
-            old = attempt.version != terms.version
-            notes = ("Graded with an older release.", *attempt.notes) if old else attempt.notes
-            yield replace(attempt, notes=notes)
+        for key in self.counting_keys(terms.assignment):
+            yield self._noted(terms, key)
+
+    def by_student(self, terms: Terms) -> Iterator[list[Attempt]]:
+        """For every student the attempts that stand, the one that `counting` gives at the end.
+
+        Sorted by student, without the run; of a file that several releases graded, the newest.
+        """
+        counting = self.counting_keys(terms.assignment)
+        rows = self._db.execute(
+            "SELECT max(id) AS id, student FROM attempts WHERE assignment = ? AND NOT superseded"
+            " GROUP BY student, sha256 ORDER BY max(id)",
+            (terms.assignment,),
+        )
+        standing: dict[str, list[int]] = {}
+        for key, student in rows:
+            standing.setdefault(student, []).append(key)
+        for key in counting:
+            last = self._noted(terms, key)
+            others = [self._noted(terms, k) for k in standing.get(last.student, ()) if k != key]
+            yield [*(one for one in others if one.sha256 != last.sha256), last]
+
+    def _noted(self, terms: Terms, key: int) -> Attempt:
+        """The attempt, which says so if it is one of an older release."""
+        attempt = self._without_run(key)
+        old = attempt.version != terms.version
+        notes = ("Graded with an older release.", *attempt.notes) if old else attempt.notes
+        return replace(attempt, notes=notes)
 
     def counting_keys(self, assignment: str) -> list[int]:
         """Ids of the attempts that count, sorted by student.
@@ -244,13 +320,24 @@ class Gradebook:
 
     def attempt(self, key: int) -> Attempt:
         """The attempt with an id that `add` returned."""
+        return replace(self._without_run(key), run=self._run(key))
+
+    def run_of(self, attempt: Attempt) -> Run | None:
+        """The run of an attempt that stands, with its evidence; None when nothing was run."""
+        row = self._db.execute(
+            "SELECT max(id) FROM attempts WHERE (assignment, version, student, sha256)"
+            " = (?, ?, ?, ?)",
+            attempt.key,
+        ).fetchone()
+        return self._run(row[0])
+
+    def _run(self, key: int) -> Run | None:
         row = self._db.execute("SELECT run FROM attempts WHERE id = ?", (key,)).fetchone()
         if row["run"] is None:
-            return self._without_run(key)
+            return None
         left = json.loads(row["run"])
         left |= {"records": self._records(key), "tampered": left.get("tampered", ())}
-        run = Run(**left | {name: tuple(left[name]) for name in ("records", "tampered")})
-        return replace(self._without_run(key), run=run)
+        return Run(**left | {name: tuple(left[name]) for name in ("records", "tampered")})
 
     def _without_run(self, key: int) -> Attempt:
         row = self._db.execute("SELECT * FROM attempts WHERE id = ?", (key,)).fetchone()
@@ -281,3 +368,7 @@ class Gradebook:
             "SELECT record FROM evidence WHERE attempt = ? ORDER BY position", (key,)
         )
         return (json.loads(record) for (record,) in rows)
+
+
+def _now() -> str:
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -145,15 +145,22 @@ def threshold_value(question: Question, entry: CheckEntry, evidence: Any) -> flo
     the labels are not on this machine.
     """
     threshold = CHECKS[entry.check].threshold
-    if threshold is None:
+    seen = evidence_of(entry.check, evidence) if threshold else None
+    if threshold is None or seen is None:
         return None
     try:
-        seen = _fitting(entry.check, evidence)
-        if isinstance(seen, _Stopped):
-            return None
         return number(threshold.value(seen, **_settings(question, entry, threshold.value)))
     except (Unavailable, *UNFIT):
         return None
+
+
+def evidence_of(check: str, evidence: Any) -> Any:
+    """Evidence as the check's own dataclass; None if it does not fit or nothing was measured."""
+    try:
+        seen = _fitting(check, evidence)
+    except UNFIT:
+        return None
+    return None if isinstance(seen, _Stopped) else seen
 
 
 def _fitting(check: str, evidence: Any) -> Any:

@@ -6,7 +6,7 @@ import sqlite3
 from pathlib import Path
 
 BUSY_S = 5  # how long to wait for another program that reads or writes the file
-FORMAT = 2  # of the tables; PRAGMA user_version
+FORMAT = 3  # of the tables; PRAGMA user_version
 
 SCHEMA = """
 CREATE TABLE attempts (
@@ -34,6 +34,24 @@ CREATE TABLE handed_in (
     PRIMARY KEY (assignment, student)
 );
 CREATE TABLE assignments (name TEXT PRIMARY KEY, version TEXT NOT NULL, settings TEXT NOT NULL);
+"""
+SINCE_3 = """
+CREATE TABLE earlier_verdicts (
+    until TEXT NOT NULL, attempt INTEGER NOT NULL REFERENCES attempts ON DELETE CASCADE,
+    position INTEGER NOT NULL, question TEXT NOT NULL, name TEXT NOT NULL, hidden INTEGER NOT NULL,
+    points REAL NOT NULL, possible REAL NOT NULL, status TEXT NOT NULL, rationale TEXT NOT NULL,
+    hint TEXT NOT NULL
+);
+CREATE TABLE marks (
+    assignment TEXT NOT NULL, student TEXT NOT NULL, sha256 TEXT NOT NULL, question TEXT NOT NULL,
+    points REAL NOT NULL, comment TEXT NOT NULL, given TEXT NOT NULL,
+    PRIMARY KEY (assignment, student, sha256, question)
+);
+CREATE TABLE grades (
+    id INTEGER PRIMARY KEY, assignment TEXT NOT NULL, student TEXT NOT NULL, given TEXT NOT NULL,
+    grade TEXT NOT NULL, why TEXT NOT NULL
+);
+CREATE INDEX grade_of ON grades (assignment, student);
 """
 
 
@@ -80,7 +98,9 @@ def opened(path: Path) -> sqlite3.Connection:
         (found,) = db.execute("PRAGMA user_version").fetchone()
         (tables,) = db.execute("SELECT count(*) FROM sqlite_schema").fetchone()
         if not tables:
-            db.executescript(f"BEGIN; {SCHEMA} PRAGMA user_version={FORMAT}; COMMIT")
+            db.executescript(f"BEGIN; {SCHEMA}{SINCE_3} PRAGMA user_version={FORMAT}; COMMIT")
+        elif found == 2:
+            db.executescript(f"BEGIN; {SINCE_3} PRAGMA user_version={FORMAT}; COMMIT")
         elif found != FORMAT:
             raise GradebookError(
                 f"{path} was made by another version of autograder. Give another folder, or move "

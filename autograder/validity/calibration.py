@@ -7,6 +7,7 @@ from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
+from statistics import median
 from typing import Any
 
 from autograder.checks import CHECKS
@@ -16,12 +17,12 @@ from autograder.grade import Release
 from autograder.gradebook import Attempt
 from autograder.judge import threshold_value
 from autograder.master import Author
+from autograder.measured import Band, curves
 from autograder.validity import bank
 from autograder.validity.bank import Entry
 from autograder.validity.dependencies import Dependencies
 from autograder.validity.graded import require_graded
 from autograder.validity.notebooks import answer_cells, notebook
-from autograder.validity.proposal import assess
 from autograder.validity.record import (
     Calibrated,
     Calibration,
@@ -40,22 +41,10 @@ SHARES = ("accuracy", "accuracy_gap", "translation_accuracy", "untrained", "reme
 
 @dataclass(frozen=True)
 class Plan:
-    """Which trainings: one a seed, in turn on each of so many divisions of the data.
-
-    Attributes:
-        seeds: of the reference.
-        others: how many of these each other solution is trained with.
-        splits: number of divisions.
-    """
+    """Trainings of a solution: one a seed, in turn on each of so many divisions of the data."""
 
     seeds: Sequence[int]
-    others: int
     splits: int
-
-    @property
-    def of_others(self) -> "Plan":
-        """The trainings of every other solution."""
-        return replace(self, seeds=self.seeds[: self.others])
 
     @property
     def once(self) -> "Plan":
@@ -123,8 +112,8 @@ class Calibrator:
         """
         (solution,) = self._trained([bank.reference(self.bench.name)], self.plan)
         drawn = [case for case in self._cases() if _varies(solution.values(self.assignment, case))]
-        right = [solution, *self._others(drawn)]
-        wrong = self._trained(self._best(drawn), self.plan.of_others)
+        right = [solution, *self._trained(self._concerned(drawn), self.plan)]
+        wrong = self._trained(self._best(drawn), self.plan)
         questions = {case.split(".")[0] for case in drawn}
         version = Release.load(self.bench.name, self.bench.root).version
         return Calibration(
@@ -135,6 +124,7 @@ class Calibrator:
             splits=self.plan.splits if self.assignment.datasets else 1,
             checks=[self._calibrated(case, right, wrong) for case in drawn],
             unstable=[one for trained in right for one in trained.failures(questions)],
+            bands=[*_bands(self.assignment, solution.attempts)],
         )
 
     def _cases(self) -> Iterator[str]:
@@ -159,24 +149,6 @@ class Calibrator:
     @cached_property
     def _changes(self) -> dict[int, Change]:
         return {seed: reseeded(self.bench, seed) for seed in self.plan.seeds}
-
-    def _others(self, drawn: Sequence[str]) -> list[Trained]:
-        """The other right solutions that change what is drawn.
-
-        Few trainings give wide bounds. So before a threshold is blamed for a solution, that one is
-        trained with all seeds.
-        """
-        first = self._trained(self._concerned(drawn), self.plan.of_others)
-        doubtful = [t.entry for t in first if any(self._misses(t, case) for case in drawn)]
-        again = {t.entry.name: t for t in self._trained(doubtful, self.plan)}
-        return [again.get(t.entry.name, t) for t in first]
-
-    def _misses(self, trained: Trained, case: str) -> bool:
-        """Whether one more training may miss the threshold, by the bound of these alone."""
-        probability = self.bench.config.validity.false_fail_probability
-        alone = self._calibrated(case, [trained], [])
-        known = [value for value in alone.samples[0].values if value is not None]
-        return len(known) > 1 and not assess(alone, probability).between
 
     def _concerned(self, drawn: Sequence[str]) -> list[Entry]:
         """Right solutions that change what is drawn; they answer only what that needs."""
@@ -246,6 +218,19 @@ class Calibrator:
         ]
         magnitude = self.assignment.questions[name].checks[short].check not in SHARES
         return Calibrated(name, short, how.setting, how.at_least, threshold, samples, magnitude)
+
+
+def _bands(assignment: Assignment, attempts: Iterable[Attempt]) -> Iterator[Band]:
+    """Bands of the curves that are finite in all trainings."""
+    found: dict[tuple[str, str], list[tuple[float | None, ...]]] = defaultdict(list)
+    for attempt in attempts:
+        for curve in curves(assignment, attempt.records):
+            found[curve.network, curve.quantity].append(curve.values)
+    for (network, quantity), trainings in found.items():
+        epochs = [[v for v in epoch if v is not None] for epoch in zip(*trainings, strict=True)]
+        if all(len(values) == len(trainings) for values in epochs):
+            lowest, highest = [min(values) for values in epochs], [max(values) for values in epochs]
+            yield Band(network, quantity, lowest, [median(v) for v in epochs], highest)
 
 
 def _evidence(attempt: Attempt, question: str, case: str) -> Any:

@@ -16,6 +16,7 @@ import torch
 from pydantic import ConfigDict, TypeAdapter, ValidationError, with_config
 
 from autograder.config import ConfigError
+from autograder.measured import Band
 
 Kind = Literal["reference", "variant", "mutant"]
 Outcome = Literal["expected", "other", "killed", "survived", "equivalent", "stale"]
@@ -88,6 +89,7 @@ class Calibration:
         seeds: of the trainings, in the order of each sample's values.
         splits: how many divisions of the data they take turns in.
         unstable: right solutions and cases whose verdicts were not the same in all trainings.
+        bands: where the curves of the reference's trainings lay.
     """
 
     assignment: str
@@ -97,6 +99,7 @@ class Calibration:
     splits: int
     checks: list[Calibrated]
     unstable: list[Unsteady]
+    bands: list[Band]
 
 
 @with_config(ConfigDict(extra="forbid"))

@@ -1,0 +1,122 @@
+"""What a student gets: the attempt that counts, a person's marks, and what lateness costs.
+
+Computed from gradebook and grading.yml whenever it is shown, so that a moved deadline needs no run.
+"""
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any
+
+from autograder.config import Assignment, Policy
+from autograder.gradebook import Attempt, Mark
+
+DAY = timedelta(days=1)
+
+
+@dataclass(frozen=True)
+class Grade:
+    """What a student gets for an assignment.
+
+    Attributes:
+        attempt: the one that counts, without its evidence.
+        points: of every question in the assignment's order; None: could not be graded, or waits for
+            a person.
+        unmarked: manual questions that wait for a person.
+        possible: points of all questions but the unmarked ones.
+        late_days: days begun after the due date, 0 for an attempt that was in time.
+        deduction: points that these cost.
+        notes: what a student or teacher should know of all this.
+    """
+
+    attempt: Attempt
+    points: Mapping[str, float | None]
+    unmarked: tuple[str, ...]
+    possible: float
+    late_days: int
+    deduction: float
+    notes: tuple[str, ...]
+
+    @property
+    def total(self) -> float | None:
+        """Points of all questions but the unmarked ones, less the deduction.
+
+        None where one of them could not be graded.
+        """
+        counted = [points for name, points in self.points.items() if name not in self.unmarked]
+        known = [points for points in counted if points is not None]
+        return max(0.0, sum(known) - self.deduction) if len(known) == len(counted) else None
+
+    def record(self) -> dict[str, Any]:
+        """What the history of grades keeps, as JSON values."""
+        return {
+            "file": self.attempt.sha256[:12], "status": self.attempt.status, "total": self.total,
+            "points": dict(self.points), "late_days": self.late_days, "deduction": self.deduction,
+        }  # fmt: skip
+
+
+def grade(
+    assignment: Assignment, attempts: Sequence[Attempt], marks: Mapping[tuple[str, str], Mark]
+) -> Grade:
+    """The grade of a student.
+
+    Args:
+        assignment: its questions and its policy.
+        attempts: of one student, the one that was handed in last at the end.
+        marks: by file (sha256) and question.
+    """
+    grades = [_of_attempt(assignment, attempt, marks) for attempt in attempts]
+    if assignment.policy.counts == "latest":
+        return grades[-1]
+    known = [one for one in grades if one.total is not None]
+    return max(reversed(known), key=lambda one: one.total or 0.0, default=grades[-1])
+
+
+def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
+    """What changed between two records of a grade, in words; nothing if the same is given."""
+    if old["file"] != new["file"]:
+        yield "another attempt counts"
+    for question in dict.fromkeys((*old["points"], *new["points"])):
+        before, after = old["points"].get(question), new["points"].get(question)
+        if before != after:
+            yield f"{question}: {_shown(before)} -> {_shown(after)}"
+    for name, unit in (("deduction", " points for lateness"), ("status", "")):
+        if old[name] != new[name]:
+            yield f"{_shown(old[name])} -> {_shown(new[name])}{unit}"
+
+
+def _shown(value: float | str | None) -> str:
+    if value is None:
+        return "none"
+    return value if isinstance(value, str) else f"{round(value, 4):g}"
+
+
+def _of_attempt(
+    assignment: Assignment, attempt: Attempt, marks: Mapping[tuple[str, str], Mark]
+) -> Grade:
+    points, unmarked = {}, []
+    for name, question in assignment.questions.items():
+        mark = marks.get((attempt.sha256, name)) if question.manual else None
+        points[name] = mark.points if mark else attempt.points(name)
+        if question.manual and mark is None:
+            unmarked.append(name)
+    possible = sum(q.possible for n, q in assignment.questions.items() if n not in unmarked)
+    days, notes = _late_days(assignment.policy, attempt)
+    percent = min(100.0, days * assignment.policy.late_percent_per_day)
+    return Grade(attempt, points, tuple(unmarked), possible, days, possible * percent / 100, notes)
+
+
+def _late_days(policy: Policy, attempt: Attempt) -> tuple[int, tuple[str, ...]]:
+    """Days begun after the due date, and a note about them."""
+    due = policy.extensions.get(attempt.student, policy.due)
+    if due is None or attempt.status == "invalid":
+        return 0, ()
+    if attempt.submitted is None:
+        return 0, ("When it was handed in is not known, so it is taken to be in time.",)
+    late = datetime.fromisoformat(attempt.submitted) - due
+    if late <= timedelta(minutes=policy.grace_min):
+        return 0, ()
+    days = math.ceil(late / DAY)
+    told = "1 day" if days == 1 else f"{days} days"
+    return days, (f"Handed in late, {told} begun after the due date of {due:%Y-%m-%d %H:%M %Z}.",)

@@ -10,12 +10,14 @@ import sys
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
-from autograder import commands, release
+from autograder import commands, publish, release
 from autograder import config as configuration
 from autograder.config import Config, ConfigError
 from autograder.grade import ReleaseMissing
 from autograder.gradebook import GradebookError
 from autograder.intake import InboxError
+from autograder.report.exports import FORMATS, ExportError
+from autograder.report.manual import SheetError
 from autograder.sandbox import SandboxMissing, ServerFailed
 from autograder.text import AuthoringError
 from autograder.validity import commands as validity
@@ -23,6 +25,7 @@ from autograder.validity.graded import NotGraded
 
 USER_ERRORS = (
     ConfigError, AuthoringError, InboxError, ReleaseMissing, GradebookError, SandboxMissing,
+    SheetError, ExportError,
 )  # fmt: skip
 
 
@@ -88,10 +91,39 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     grade.set_defaults(command=commands.grade)
     _add_validity(parts)
-    again = parts.add_parser("rejudge", help="judge stored evidence again, without running")
-    again.add_argument("out", type=Path, metavar="DIR", help="folder of the gradebook")
-    again.set_defaults(command=commands.rejudge_all)
+    _add_results(parts)
     return parser
+
+
+def _add_results(parts: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:
+    again = parts.add_parser("rejudge", help="judge stored evidence again, without running")
+    again.set_defaults(command=commands.rejudge_all)
+    report = parts.add_parser("report", help="write grades, feedback pages and class report anew")
+    report.set_defaults(command=publish.report)
+    manual = parts.add_parser("manual", help="sheets for questions that a person grades")
+    manual.set_defaults(command=publish.manual)
+    export = parts.add_parser("export", help="write grades as a platform takes them")
+    export.set_defaults(command=publish.export_grades)
+    for one in (again, report, manual, export):
+        one.add_argument("out", type=Path, metavar="DIR", help="folder of the gradebook")
+    for one in (manual, export):
+        one.add_argument(
+            "name", nargs="?", metavar="NAME", help="assignment (default: the only one there)"
+        )
+    manual.add_argument("--read", type=Path, metavar="SHEET", help="take a filled sheet's marks")
+    export.add_argument("--format", choices=FORMATS, required=True, help="who is to read it")
+    export.add_argument("--roster", type=Path, help="CSV file of the course's students")
+    export.add_argument(
+        "--column",
+        default="",
+        metavar="TITLE",
+        help='canvas: the column, such as "Homework 1 (4711)"',
+    )
+    export.add_argument("--to", type=Path, metavar="PATH", help="file or folder to write")
+    export.add_argument(
+        "--without-manual", action="store_true",
+        help="export the automatic questions alone, while others wait for a person",
+    )  # fmt: skip
 
 
 def _add_validity(parts: "argparse._SubParsersAction[argparse.ArgumentParser]") -> None:

@@ -15,25 +15,21 @@ from autograder.config import Config, ConfigError
 from autograder.grade import (
     Batch,
     Crew,
-    Executed,
     Rejudged,
     Release,
     ReleaseMissing,
     Waiting,
     environments,
-    file_stem,
     rejudge,
 )
-from autograder.gradebook import Gradebook, GradebookError, Terms
+from autograder.gradebook import Terms
 from autograder.identity import judging_identity
 from autograder.intake import Roster, find, listing, read
 from autograder.judge import validate
-from autograder.report.feedback import write_feedback
-from autograder.report.grades import total, write_grades
+from autograder.publish import opened, publish
 from autograder.report.progress import watched
-from autograder.report.summary import needs_a_person, print_changes, print_summary, print_table
+from autograder.report.summary import print_changes
 
-GRADEBOOK = "gradebook.sqlite"
 GO_ON = "What was graded is kept. To go on, give the same command, but not --regrade."
 
 
@@ -62,7 +58,7 @@ def grade(options: argparse.Namespace, config: Config) -> int:
             _lines("What was graded before is not trained again now; --regrade does that.")
         if new:
             _run(batch, new, options)
-        status = _report(batch.gradebook, batch.terms, config, options.out)
+        status = publish(batch.gradebook, batch.terms, config, options)
     if batch.stopped:
         _lines(f"Stopped. {GO_ON}")
     return 1 if batch.stopped else status
@@ -70,11 +66,8 @@ def grade(options: argparse.Namespace, config: Config) -> int:
 
 def rejudge_all(options: argparse.Namespace, config: Config) -> int:
     """Judge all stored evidence of a folder again; the exit status."""
-    path = options.out / GRADEBOOK
-    if not path.is_file():
-        raise GradebookError(f"{options.out} holds no {GRADEBOOK}. Give the DIR of `grade --out`.")
     status = 0
-    with contextlib.closing(Gradebook(path)) as gradebook:
+    with opened(options.out) as gradebook:
         for known in gradebook.terms():
             if known.assignment not in config.assignments:
                 _lines(f"{known.assignment}: left as it is, grading.yml has no such assignment.")
@@ -83,7 +76,7 @@ def rejudge_all(options: argparse.Namespace, config: Config) -> int:
             validate(assignment)
             terms = Terms(known.assignment, known.version, judging_identity(assignment))
             _print_rejudged(rejudge(gradebook, terms, assignment), terms.assignment)
-            status = max(status, _report(gradebook, terms, config, options.out))
+            status = max(status, publish(gradebook, terms, config, options))
     return status
 
 
@@ -172,29 +165,6 @@ def _print_rejudged(done: Rejudged, name: str) -> None:
         _lines(f"Not in grading.yml any more, so not counted: {', '.join(done.unknown)}.")
     changes = [(change.before, change.after, list(change.cases)) for change in done.changes]
     print_changes(Console(), changes)
-
-
-def _report(gradebook: Gradebook, terms: Terms, config: Config, out: Path) -> int:
-    """Write grades and pages, print the table and what needs a person; the exit status."""
-    assignment, folder = config.assignment(terms.assignment), out / terms.assignment
-    attempts = list(gradebook.counting(terms))
-    waiting = gradebook.waiting(terms.assignment)
-    pages = folder / "feedback"
-    pages.mkdir(parents=True, exist_ok=True)
-    executed = Executed(folder / "executed", config.limits.file_mib)
-    write_grades(folder / "grades.csv", assignment, attempts)
-    for attempt in attempts:
-        write_feedback(pages / f"{file_stem(attempt.student)}.html", assignment, attempt)
-        executed.publish(attempt)
-    console = Console()
-    print_table(console, terms.assignment, assignment, attempts)
-    print_summary(console, assignment, attempts, waiting)
-    _lines(f"grades:    {folder / 'grades.csv'}", f"feedback:  {pages}",
-           f"notebooks: {executed.folder}", f"gradebook: {out / GRADEBOOK}")  # fmt: skip
-    open_ = any(needs_a_person(a) or total(assignment, a) is None for a in attempts)
-    status = 1 if waiting or open_ else 0
-    _lines(f"Exit status {status}: {'some are not graded' if status else 'all are graded'}.")
-    return status
 
 
 def _lines(*lines: str) -> None:

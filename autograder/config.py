@@ -4,13 +4,14 @@ A fault in the file is one `ConfigError` that names the file, the key and what i
 """
 
 from collections.abc import Mapping
+from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import yaml
 from pydantic import (
-    AwareDatetime,
     BaseModel,
+    BeforeValidator,
     ConfigDict,
     Field,
     ValidationError,
@@ -21,6 +22,15 @@ Name = Annotated[str, Field(pattern=r"^[a-z][a-z0-9_]*$")]
 Positive = Annotated[float, Field(gt=0)]
 Share = Annotated[float, Field(ge=0, le=1)]
 Points = Annotated[float, Field(ge=0, le=1000)]
+
+
+def _with_offset(value: object) -> object:
+    if not isinstance(value, datetime) or value.tzinfo is None:
+        raise ValueError("give date, time and offset from UTC, such as 2026-12-01T23:59:00+01:00")
+    return value
+
+
+Time = Annotated[datetime, BeforeValidator(_with_offset)]
 
 
 class ConfigError(ValueError):
@@ -67,12 +77,14 @@ class Validity(Part):
 
     Attributes:
         false_fail_probability: with which one more training of a right solution may miss one.
-        seeds: number of trainings of each solution, of the seeds `first_seed`, `first_seed` + 1, …
+        seeds: number of trainings of right solutions, of the seeds `first_seed` and following.
+        wrong: number of trainings of wrong ones, with the first of these seeds.
         splits: divisions of the data into training, validation and test set, used in turn.
     """
 
     false_fail_probability: Annotated[float, Field(gt=0, lt=0.5)]
     seeds: Annotated[int, Field(ge=5)]
+    wrong: Annotated[int, Field(ge=5)]
     first_seed: Annotated[int, Field(ge=0)]
     splits: Annotated[int, Field(ge=1)]
 
@@ -165,10 +177,10 @@ class Policy(Part):
     """
 
     counts: Literal["latest", "best"] = "latest"
-    due: AwareDatetime | None = None
+    due: Time | None = None
     grace_min: Annotated[float, Field(ge=0)] = 0.0
     late_percent_per_day: Annotated[float, Field(ge=0, le=100)] = 0.0
-    extensions: dict[str, AwareDatetime] = {}
+    extensions: dict[str, Time] = {}
 
 
 class Assignment(Part):
@@ -247,7 +259,7 @@ def load(path: Path) -> Config:
         raise ConfigError(
             f"{path}: no such file. Run the command where grading.yml lies."
         ) from None
-    except (yaml.YAMLError, UnicodeDecodeError) as error:
+    except (yaml.YAMLError, ValueError) as error:  # ValueError: a date that there is not, say
         raise ConfigError(f"{path}: not readable as YAML: {error}") from None
     if not isinstance(raw, dict):
         raise ConfigError(f"{path}: expected keys such as course, limits and assignments.")

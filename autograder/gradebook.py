@@ -11,13 +11,13 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, astuple, dataclass, replace
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from autograder.checks.core import Verdict
 from autograder.judge import AttemptStatus, CaseResult, Run
-from autograder.storage import GradebookError, locked, opened, unusable
+from autograder.ledger import Ledger, Mark
+from autograder.storage import GradebookError, locked, now, opened, unusable
 
 __all__ = ["Attempt", "Gradebook", "GradebookError", "Mark", "Terms"]
 
@@ -85,16 +85,12 @@ class Attempt:
         return sum(r.points for r in found)
 
 
-@dataclass(frozen=True)
-class Mark:
-    """What a person gives for the answer to a manual question."""
-
-    points: float
-    comment: str = ""
-
-
 class Gradebook:
-    """Attempts in a SQLite file, which must lie on a local disk."""
+    """Attempts in a SQLite file, which must lie on a local disk.
+
+    Attributes:
+        ledger: what is kept beside the attempts: marks, and the history of grades.
+    """
 
     def __init__(self, path: Path) -> None:
         """Open or make the file, and lock it against other graders.
@@ -115,6 +111,7 @@ class Gradebook:
             if isinstance(error, sqlite3.Error):
                 raise GradebookError(unusable(path, error)) from None
             raise
+        self.ledger = Ledger(self._db)
 
     def close(self) -> None:
         """Close the file, and let others open it."""
@@ -137,7 +134,7 @@ class Gradebook:
                 (*attempt.key, attempt.source, attempt.status, attempt.reason,
                  json.dumps(attempt.notes), attempt.name, attempt.number, attempt.submitted,
                  attempt.content, run, attempt.wall_s, attempt.cpu_s, attempt.peak_mib,
-                 _now()),
+                 now()),
             ).fetchone()  # fmt: skip
             key = int(row[0])
             records = [(key, i, json.dumps(dict(r))) for i, r in enumerate(attempt.records)]
@@ -191,53 +188,13 @@ class Gradebook:
                     )
                     self._db.execute(
                         "INSERT INTO earlier_verdicts SELECT ?, * FROM verdicts WHERE attempt = ?",
-                        (_now(), key),
+                        (now(), key),
                     )
                     self._db.execute("DELETE FROM verdicts WHERE attempt = ?", (key,))
                     self._add_verdicts(key, new)
             self._db.execute("INSERT OR REPLACE INTO assignments VALUES (?, ?, ?)", astuple(terms))
 
-    def mark(self, assignment: str, marks: Mapping[tuple[str, str, str], Mark]) -> None:
-        """Keep what a person gives, by student, file (sha256) and question, all or none."""
-        rows = [(assignment, *place, *astuple(mark), _now()) for place, mark in marks.items()]
-        with self._db:
-            self._db.executemany("INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
-
-    def note_grades(
-        self, assignment: str, rows: Iterable[tuple[str, Mapping[str, Any], str]]
-    ) -> None:
-        """Append to the history of grades: student, grade as JSON values, and why it changed."""
-        with self._db:
-            self._db.executemany(
-                "INSERT INTO grades VALUES (NULL, ?, ?, ?, ?, ?)",
-                [
-                    (assignment, who, _now(), json.dumps(dict(grade)), why)
-                    for who, grade, why in rows
-                ],
-            )
-
     # Reading.
-
-    def marks(self, assignment: str) -> dict[tuple[str, str, str], Mark]:
-        """Marks by student, file (sha256) and question."""
-        rows = self._db.execute(
-            "SELECT student, sha256, question, points, comment FROM marks WHERE assignment = ?",
-            (assignment,),
-        )
-        return {
-            (student, sha256, question): Mark(*mark) for student, sha256, question, *mark in rows
-        }
-
-    def grades(self, assignment: str) -> dict[str, list[dict[str, Any]]]:
-        """For each student the grades that were given, oldest first, with `given` and `why`."""
-        found: dict[str, list[dict[str, Any]]] = {}
-        for row in self._db.execute(
-            "SELECT student, given, grade, why FROM grades WHERE assignment = ? ORDER BY id",
-            (assignment,),
-        ):
-            kept = json.loads(row["grade"]) | {"given": row["given"], "why": row["why"]}
-            found.setdefault(row["student"], []).append(kept)
-        return found
 
     def terms(self) -> Iterator[Terms]:
         """Those of each assignment that was graded here."""
@@ -368,7 +325,3 @@ class Gradebook:
             "SELECT record FROM evidence WHERE attempt = ? ORDER BY position", (key,)
         )
         return (json.loads(record) for (record,) in rows)
-
-
-def _now() -> str:
-    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -25,7 +25,7 @@ from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_raw_
 from autograder.checks import CHECKS
 from autograder.config import Assignment, Config, ConfigError, Question, settings_of
 from autograder.judge import validate
-from autograder.submit import SUBMIT
+from autograder.submit import PROGRESS_TEXT, SUBMIT, progress_code
 from autograder.text import PLACEHOLDER, AuthoringError, Block, Reference, blocks, lookup, plain
 
 
@@ -63,14 +63,21 @@ class Author:
         ]
         for block in blocks(self.text):
             cells += self._cells(block)
-        cells += self._close()
-        text, code = SUBMIT[self.assignment.training]
-        cells += [new_markdown_cell(text), _code("export", code.format(name=self.name))]
+        cells += [*self._close(), *self._last()]
         self._all_used()
         for number, cell in enumerate(cells):
             cell.id = f"master-{number}"
             cell.metadata.setdefault("autograder", {"role": "text"})
         return new_notebook(cells=cells, metadata=KERNEL)
+
+    def _last(self) -> list[NotebookNode]:
+        """The cells that every notebook ends with: progress and export."""
+        text, code = SUBMIT[self.assignment.training]
+        questions = {name: entry.manual for name, entry in self.assignment.questions.items()}
+        return [
+            new_markdown_cell(PROGRESS_TEXT), _code("given", progress_code(questions)),
+            new_markdown_cell(text), _code("export", code.format(name=self.name)),
+        ]  # fmt: skip
 
     def _cells(self, block: Block) -> list[NotebookNode]:
         handler = getattr(self, f"_{block.kind}")

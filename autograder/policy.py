@@ -10,7 +10,8 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from autograder.config import Assignment, Policy
-from autograder.gradebook import Attempt, Mark
+from autograder.gradebook import Attempt
+from autograder.ledger import Mark
 
 DAY = timedelta(days=1)
 
@@ -23,6 +24,7 @@ class Grade:
         attempt: the one that counts, without its evidence.
         points: of every question in the assignment's order; None: could not be graded, or waits for
             a person.
+        comments: what a person wrote to manual questions.
         unmarked: manual questions that wait for a person.
         possible: points of all questions but the unmarked ones.
         late_days: days begun after the due date, 0 for an attempt that was in time.
@@ -32,6 +34,7 @@ class Grade:
 
     attempt: Attempt
     points: Mapping[str, float | None]
+    comments: Mapping[str, str]
     unmarked: tuple[str, ...]
     possible: float
     late_days: int
@@ -95,16 +98,21 @@ def _shown(value: float | str | None) -> str:
 def _of_attempt(
     assignment: Assignment, attempt: Attempt, marks: Mapping[tuple[str, str], Mark]
 ) -> Grade:
-    points, unmarked = {}, []
-    for name, question in assignment.questions.items():
-        mark = marks.get((attempt.sha256, name)) if question.manual else None
-        points[name] = mark.points if mark else attempt.points(name)
-        if question.manual and mark is None:
-            unmarked.append(name)
+    manual = {name for name, question in assignment.questions.items() if question.manual}
+    given = {
+        name: marks[attempt.sha256, name] for name in manual if (attempt.sha256, name) in marks
+    }
+    points = {
+        name: given[name].points if name in given else attempt.points(name)
+        for name in assignment.questions
+    }
+    comments = {name: mark.comment for name, mark in given.items() if mark.comment}
+    unmarked = tuple(name for name in assignment.questions if name in manual - {*given})
     possible = sum(q.possible for n, q in assignment.questions.items() if n not in unmarked)
     days, notes = _late_days(assignment.policy, attempt)
     percent = min(100.0, days * assignment.policy.late_percent_per_day)
-    return Grade(attempt, points, tuple(unmarked), possible, days, possible * percent / 100, notes)
+    deduction = possible * percent / 100
+    return Grade(attempt, points, comments, unmarked, possible, days, deduction, notes)
 
 
 def _late_days(policy: Policy, attempt: Attempt) -> tuple[int, tuple[str, ...]]:

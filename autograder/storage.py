@@ -3,6 +3,7 @@
 import fcntl
 import os
 import sqlite3
+from datetime import UTC, datetime
 from pathlib import Path
 
 BUSY_S = 5  # how long to wait for another program that reads or writes the file
@@ -111,3 +112,8 @@ def opened(path: Path) -> sqlite3.Connection:
         raise
     db.row_factory = sqlite3.Row
     return db
+
+
+def now() -> str:
+    """This second in UTC, ISO 8601."""
+    return datetime.now(UTC).isoformat(timespec="seconds")

@@ -140,7 +140,7 @@ def make(root):
     raw = yaml.safe_load((REPOSITORY / "grading.yml").read_text(encoding="utf-8"))
     raw.pop("shared", None)
     raw |= {"device": "cpu", "workers": 2, "assignments": {NAME: ASSIGNMENT}}
-    raw["validity"] |= {"false_fail_probability": 0.05, "seeds": 6, "splits": 2}
+    raw["validity"] |= {"false_fail_probability": 0.05, "seeds": 6, "wrong": 5, "splits": 2}
     (root / "grading.yml").write_text(yaml.safe_dump(raw, sort_keys=False), encoding="utf-8")
     for folder, ending, text in (("assignments", "md", TEXT), ("reference", "py", REFERENCE)):
         (root / folder).mkdir()

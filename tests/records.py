@@ -64,4 +64,4 @@ def checked(threshold, *, mutant=True, right=(0.9, 0.91, 0.92, 0.93)):
 
 
 def calibration(*checks, unstable=()):
-    return Calibration("tiny", MADE, 0.01, [5, 6, 7, 8], 2, list(checks), list(unstable))
+    return Calibration("tiny", MADE, 0.01, [5, 6, 7, 8], 2, list(checks), list(unstable), [])

@@ -1,4 +1,5 @@
 import json
+from unittest.mock import Mock
 import random
 import warnings
 from dataclasses import dataclass
@@ -545,6 +546,14 @@ def test_run_raises_with_measured_value_limit_and_hint(own):
     with pytest.raises(CheckFailed, match=r"8\.0 against 6 Less\."):
         run("q.c", "own", LIMITS, thing=4)
     assert len(own) == 1
+
+
+def test_an_interrupted_check_has_no_verdict_of_before(own, monkeypatch):
+    run("q.c", "own", LIMITS, thing=1)
+    monkeypatch.setattr(core, "perform", Mock(side_effect=KeyboardInterrupt))
+    with pytest.raises(KeyboardInterrupt):
+        run("q.c", "own", LIMITS, thing=1)
+    assert ("q", "c") not in core.latest
 
 
 def test_run_tells_a_fault_of_ours_apart(own):

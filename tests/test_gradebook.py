@@ -2,11 +2,12 @@
 
 import sqlite3
 from contextlib import closing
+from dataclasses import replace
 
 import pytest
 
 from autograder.checks.core import Verdict
-from autograder.gradebook import Attempt, Gradebook, GradebookError, Terms
+from autograder.gradebook import Attempt, Gradebook, GradebookError, Mark, Terms
 from autograder.judge import CaseResult, Run
 
 
@@ -158,3 +159,55 @@ def test_a_gradebook_that_another_program_locks_is_told(gradebook, tmp_path, mon
         with pytest.raises(GradebookError, match="database is locked"):
             Gradebook(path)
     gradebook.__init__(path)
+
+
+def test_old_verdicts_stay_when_new_ones_come(gradebook, tmp_path):
+    key = gradebook.add(attempt(results=(result(points=1.0),)))
+    new = (result(points=0.5), result(case="d"))
+    gradebook.judge_again(Terms("a", "v", "s"), lambda _, old: replace(old, results=new))
+    assert gradebook.attempt(key).results == new
+    with closing(sqlite3.connect(tmp_path / "deep" / "gradebook.sqlite")) as db:
+        rows = db.execute("SELECT attempt, question, name, points FROM earlier_verdicts").fetchall()
+    assert rows == [(key, "q", "c", 1.0)]
+
+
+def test_marks_come_back_by_student_file_and_question(gradebook):
+    ledger = gradebook.ledger
+    ledger.mark(
+        "a", {("ada", "1", "essay"): Mark(2.5, "why?\nSee §2"), ("bob", "1", "essay"): Mark(0)}
+    )
+    ledger.mark("a", {("ada", "1", "essay"): Mark(3)})
+    assert ledger.marks("a") == {"ada": {("1", "essay"): Mark(3)}, "bob": {("1", "essay"): Mark(0)}}
+    assert ledger.marks("other") == {}
+
+
+def test_the_history_of_grades_keeps_all(gradebook):
+    gradebook.ledger.note("a", [("ada", {"total": 1}, "")])
+    gradebook.ledger.note(
+        "a", [("ada", {"total": None}, "q: 1 -> none"), ("bob", {"total": 2}, "")]
+    )
+    found = gradebook.ledger.grades("a")
+    assert [(one["total"], one["why"]) for one in found["ada"]] == [(1, ""), (None, "q: 1 -> none")]
+    assert len(found["bob"]) == 1
+
+
+def test_the_standing_attempts_of_a_student_end_with_the_one_handed_in_last(gradebook):
+    for sha, version in (("1", "v"), ("2", "v"), ("1", "w"), ("3", "w")):
+        gradebook.add(attempt(sha=sha, version=version))
+    gradebook.begin(Terms("a", "w", "s"), {"ada": "1"})
+    (found,) = gradebook.by_student(Terms("a", "w", "s"))
+    assert [(a.sha256, a.version) for a in found] == [("2", "v"), ("3", "w"), ("1", "w")]
+    assert found[0].notes[0] == "Graded with an older release."
+
+
+def test_a_gradebook_of_the_format_before_gets_the_new_tables(tmp_path):
+    path = tmp_path / "gradebook.sqlite"
+    with closing(Gradebook(path)) as old:
+        old.add(attempt())
+    with closing(sqlite3.connect(path)) as db:
+        db.executescript(
+            "DROP TABLE marks; DROP TABLE grades; DROP TABLE earlier_verdicts;PRAGMA user_version=2"
+        )
+    with closing(Gradebook(path)) as again:
+        again.ledger.mark("a", {("ada", "1", "essay"): Mark(1)})
+        assert [a.student for a in again.attempts("a")] == ["ada"]

@@ -1,5 +1,6 @@
 """The master notebook, and the messages that an author gets."""
 
+import ast
 import shutil
 
 import pytest
@@ -37,6 +38,18 @@ def test_every_case_of_grading_yml_is_a_test_with_its_points(root):
             (test,) = [s for s in sources if f"checks.run('{name}.{case}'" in s]
             assert f"hidden: {str(entry.hidden).lower()}" in test
             assert f"points: {entry.points:g}" in test
+
+
+def test_the_overview_names_every_question_in_order_and_no_points(root):
+    """Points in a cell would make a change of points a change of what runs."""
+    (cell,) = [c for c in author(root).cells if "overview import" in c.source]
+    (call,) = [n for n in ast.walk(ast.parse(cell.source)) if isinstance(n, ast.Call)]
+    questions = config.load(root / "grading.yml").assignment(NAME).questions
+    assert [ast.literal_eval(a) for a in call.args] == list(questions)
+    (by_hand,) = [ast.literal_eval(k.value) for k in call.keywords]
+    assert by_hand == [name for name, question in questions.items() if question.manual]
+    assert cell.metadata.autograder.role == "given"
+    assert max(map(len, cell.source.splitlines())) <= 100
 
 
 def test_all_numbers_in_the_prose_come_from_grading_yml(root):

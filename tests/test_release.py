@@ -1,13 +1,16 @@
 """The release: current, reproducible, and free of solutions and hidden tests."""
 
 import json
+import os
 import shutil
 import zipfile
 
 import nbformat
+import otter
 import pytest
 
 from autograder import config, release, restore
+from autograder.submit import SUBMIT
 from tests.conftest import NAME, NAMES, REPOSITORY
 
 HIDDEN = {
@@ -125,6 +128,28 @@ def test_a_reference_that_fails_leaves_everything_as_it_was(release_root, tmp_pa
         release.build(NAME, config.load(root / "grading.yml"), root)
     assert (root / "student" / NAME / f"{NAME}.ipynb").read_bytes() == before
     assert release._compare(root / "dist" / NAME, release_root / "dist" / NAME) == []
+
+
+@pytest.mark.parametrize("training", SUBMIT)
+def test_the_last_cell_makes_a_zip_without_pandoc_and_says_where(
+    training, tmp_path, monkeypatch, capsys
+):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PATH", str(tmp_path))  # no pandoc, no LaTeX, no browser
+    monkeypatch.delenv("COLAB_RELEASE_TAG", raising=False)
+    monkeypatch.setattr(otter.Notebook, "_grading_mode", False)
+    nbformat.write(nbformat.v4.new_notebook(), f"{NAME}.ipynb")
+    code = SUBMIT[training][1].format(name=NAME)
+    exec(code, {"os": os, "grader": otter.Notebook()})
+    (made,) = tmp_path.glob(f"{NAME}_*.zip")
+    assert f"Hand in this file: {made}" in capsys.readouterr().out
+    with zipfile.ZipFile(made) as archive:
+        assert f"{NAME}.ipynb" in archive.namelist()
+    nbformat.write(nbformat.v4.new_notebook(), "second.ipynb")
+    exec(code, {"os": os, "grader": otter.Notebook()})
+    told = capsys.readouterr().out
+    assert "No zip was made" in told
+    assert "Hand in this file" not in told
 
 
 PAIRS = [(one, other) for one in NAMES for other in NAMES if one != other]

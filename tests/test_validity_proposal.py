@@ -193,7 +193,7 @@ def test_a_shared_setting_gets_the_most_lenient_of_its_proposals():
         calibrated("cnn_accuracy", 0.95, threshold=0.9, **own),  # from 0.8202
         calibrated("fnn_accuracy", 0.95, threshold=0.8, **own),  # which is kept
     ]
-    found = Calibration("cnn_vs_fnn", MADE, 0.01, [1], 1, checks, [])
+    found = Calibration("cnn_vs_fnn", MADE, 0.01, [1], 1, checks, [], [])
     assert proposal.changes(assignment, found) == {
         ("training", "cnn_learned", "largest_loss_ratio"): 0.53,
         ("training", "fnn_learned", "largest_loss_ratio"): 0.53,
@@ -204,7 +204,7 @@ def test_a_shared_setting_gets_the_most_lenient_of_its_proposals():
 def test_of_a_shared_least_number_the_smallest_proposal_counts():
     least = {"setting": "smallest", "at_least": True, "threshold": 0.97}
     checks = [calibrated("translations", 0.95, **least), calibrated("unseen", 0.9, **least)]
-    found = Calibration("encoder_decoder", MADE, 0.01, [1], 1, checks, [])
+    found = Calibration("encoder_decoder", MADE, 0.01, [1], 1, checks, [], [])
     assert proposal.changes(load(PATH).assignment("encoder_decoder"), found) == {
         ("training", "translations", "smallest"): 0.77,
         ("training", "unseen", "smallest"): 0.77,
@@ -218,7 +218,7 @@ def test_a_shared_setting_that_one_check_needs_as_it_is_is_kept():
     strict = replace(strict, samples=[*strict.samples, wrong])
     checks = [strict, calibrated("fnn_learned", 0.1)]  # up to 0.2298
     assert assess(strict, 0.01).proposal == 0.18
-    found = Calibration("cnn_vs_fnn", MADE, 0.01, [1], 1, checks, [])
+    found = Calibration("cnn_vs_fnn", MADE, 0.01, [1], 1, checks, [], [])
     assert proposal.changes(assignment, found) == {}
 
 

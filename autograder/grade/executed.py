@@ -36,6 +36,10 @@ class Executed:
         data = nbformat.writes(submission.notebook).encode()
         self._write(self._path(submission.student, submission.sha256), data)
 
+    def read(self, attempt: Attempt) -> bytes:
+        """The notebook of an attempt, which is untrusted; empty where there is none."""
+        return self._read(self._path(attempt.student, attempt.sha256))
+
     def publish(self, attempt: Attempt) -> None:
         """Show the notebook of an attempt that counts under the student's name alone."""
         source = self._path(attempt.student, attempt.sha256)

@@ -28,11 +28,13 @@ class Roster:
         path: the file.
         names: full name, or "", of each student's id, in the order of the file.
         index: student's ids by column and value.
+        rows: the rows as they are, by column; `student` in normal form.
     """
 
     path: Path
     names: Mapping[str, str]
     index: Mapping[tuple[str, str], Sequence[str]]
+    rows: Sequence[Mapping[str, str]]
 
     @classmethod
     def load(cls, path: Path) -> "Roster":
@@ -47,11 +49,13 @@ class Roster:
         """
         names: dict[str, str] = {}
         index: dict[tuple[str, str], list[str]] = {}
+        rows: list[Mapping[str, str]] = []
         for line, row in _rows(path):
             student = unicodedata.normalize("NFC", row.get("student", ""))
             if not student:
                 raise RosterError(f"{path}, line {line}: column student is empty.")
             names[student] = row.get("name", "")
+            rows.append({**row, "student": student})
             for column in (*UNIQUE, "name"):
                 if value := row.get(column):
                     known = index.setdefault((column, key(value)), [])
@@ -62,7 +66,7 @@ class Roster:
                     known.append(student)
         if not names:
             raise RosterError(f"{path} lists no students.")
-        return cls(path, names, index)
+        return cls(path, names, index, rows)
 
     def match(self, aliases: Iterable[tuple[str, str]]) -> Match:
         """The one student whom the pairs of column and value know."""

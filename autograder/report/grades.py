@@ -1,53 +1,69 @@
 """grades.csv: one row a student, one column a question in the assignment's order."""
 
 import csv
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from autograder.config import Assignment
-from autograder.gradebook import Attempt
+from autograder.notebook import printable
+from autograder.policy import Grade
+
+FORMULA = ("=", "+", "-", "@", "\t", "\r")  # what a spreadsheet takes for the start of one
 
 
-def write_grades(path: Path, assignment: Assignment, attempts: Iterable[Attempt]) -> None:
-    """Write the table in UTF-8 with a byte order mark, which spreadsheets need to see unicode.
+def write_grades(path: Path, assignment: Assignment, grades: Iterable[Grade]) -> None:
+    """Write the table of what students get.
 
-    A question that could not be graded, or waits for a person, is an empty cell, never 0; `total`
-    is the sum of the automatic questions, and empty when one of them could not be graded. The old
-    table stays until the new one is complete.
+    A question that could not be graded, or waits for a person, is an empty cell, never 0. `total`
+    is what `Grade.total` tells and so empty when an automatic question could not be graded;
+    questions in `waiting` count neither in it nor in `possible`.
     """
-    header = ["student", *assignment.questions, "total", "possible", "status", "note", "file"]
+    write_table(path, [columns(assignment), *(row(assignment, one) for one in grades)])
+
+
+def columns(assignment: Assignment) -> list[str]:
+    """The header of the cells that `row` gives."""
+    told = ("late_days", "deduction", "total", "possible", "waiting", "status", "note", "file")
+    return ["student", *assignment.questions, *told]
+
+
+def row(assignment: Assignment, grade: Grade) -> list[str]:
+    """A student's cells, as texts that no spreadsheet takes for formulas."""
+    attempt = grade.attempt
+    notes = " ".join(filter(None, (attempt.reason, *attempt.notes, *grade.notes)))
+    return [
+        as_text(attempt.student),
+        *(shown(grade.points[name]) for name in assignment.questions),
+        str(grade.late_days),
+        *map(shown, (grade.deduction, grade.total, grade.possible)),
+        " ".join(grade.unmarked),
+        attempt.status,
+        as_text(notes.replace("\n", " ")[:1000]),
+        as_text(Path(attempt.source).name),
+    ]
+
+
+def write_table(path: Path, rows: Iterable[Sequence[str]], encoding: str = "utf-8-sig") -> None:
+    """Write a CSV file; an old one stays until the new one is complete.
+
+    Args:
+        path: the file.
+        rows: its cells, the header first.
+        encoding: with the byte order mark that spreadsheets need to see unicode, or "utf-8".
+    """
     part = path.with_suffix(".part")
-    with part.open("w", newline="", encoding="utf-8-sig") as file:
-        writer = csv.writer(file)
-        writer.writerow(header)
-        writer.writerows(_row(assignment, attempt) for attempt in attempts)
+    with part.open("w", newline="", encoding=encoding) as file:
+        csv.writer(file).writerows(_writable(cells) for cells in rows)
     part.replace(path)
 
 
-def _row(assignment: Assignment, attempt: Attempt) -> Iterator[str]:
-    points = {name: attempt.points(name) for name in assignment.questions}
-    automatic = {n: q.possible for n, q in assignment.questions.items() if not q.manual}
-    yield as_text(attempt.student)
-    yield from (shown(points[name]) for name in assignment.questions)
-    yield shown(total(assignment, attempt))
-    yield shown(sum(automatic.values()))
-    yield attempt.status
-    yield as_text(
-        " ".join(filter(None, (attempt.reason, *attempt.notes))).replace("\n", " ")[:1000]
-    )
-    yield as_text(Path(attempt.source).name)
-
-
-def total(assignment: Assignment, attempt: Attempt) -> float | None:
-    """Sum of the automatic questions, or None when one of them could not be graded."""
-    points = [attempt.points(n) for n, q in assignment.questions.items() if not q.manual]
-    known = [p for p in points if p is not None]
-    return sum(known) if len(known) == len(points) else None
+def _writable(cells: Sequence[str]) -> Iterator[str]:
+    return map(printable, cells)
 
 
 def shown(points: float | None) -> str:
-    """Points without needless digits; nothing for None."""
-    return "" if points is None else f"{round(points, 4):g}"
+    """Points with at most 4 decimals, without needless digits; nothing for None."""
+    return "" if points is None else f"{round(points, 4):.12g}"
 
 
 def as_text(value: str) -> str:
@@ -55,4 +71,9 @@ def as_text(value: str) -> str:
 
     Source: OWASP, CSV Injection.
     """
-    return f"'{value}" if value[:1] in ("=", "+", "-", "@", "\t", "\r") else value
+    return f"'{value}" if value.startswith(FORMULA) else value
+
+
+def from_text(cell: str) -> str:
+    """What `as_text` was given, as far as the cell tells."""
+    return cell[1:] if cell.startswith("'") and cell[1:].startswith(FORMULA) else cell

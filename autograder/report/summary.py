@@ -11,7 +11,8 @@ from autograder.config import Assignment
 from autograder.gradebook import Attempt
 from autograder.judge import AttemptStatus
 from autograder.notebook import printable
-from autograder.report.grades import shown, total
+from autograder.policy import Grade
+from autograder.report.grades import shown
 
 MEANING: dict[AttemptStatus, str] = {
     "invalid": "the file can't be used",
@@ -22,29 +23,35 @@ MEANING: dict[AttemptStatus, str] = {
 
 
 def print_table(
-    console: Console, title: str, assignment: Assignment, attempts: Sequence[Attempt]
+    console: Console, title: str, assignment: Assignment, grades: Sequence[Grade]
 ) -> None:
     """One row a student; with a column a question where the terminal is wide enough."""
     questions = [n for n, q in assignment.questions.items() if not q.manual]
-    longest = max((cell_len(plain(a.student)) for a in attempts), default=0)
+    longest = max((cell_len(plain(one.attempt.student)) for one in grades), default=0)
     columns = [max(longest, 7), *(max(len(q), 5) for q in questions), 5, len("infrastructure")]
     if sum(width + 3 for width in columns) >= console.width:
         questions = []
-    console.print(_table(title, questions, assignment, attempts), markup=False)
+    console.print(_table(title, questions, grades), markup=False)
 
 
 def print_summary(
-    console: Console, assignment: Assignment, attempts: Sequence[Attempt], waiting: Sequence[str]
+    console: Console, assignment: Assignment, grades: Sequence[Grade], waiting: Sequence[str]
 ) -> None:
     """All that needs a person, in groups, and the counts.
 
     Args:
         console: where to print.
         assignment: its questions.
-        attempts: those that count.
+        grades: of all students.
         waiting: students whose file is not graded yet.
     """
-    groups = [*_by_status(attempts), *_twins(attempts), *_manual(assignment, attempts)]
+    attempts = [one.attempt for one in grades]
+    groups = [
+        *_by_status(attempts),
+        *_twins(attempts),
+        *_manual(assignment, grades),
+        *_times(assignment, grades),
+    ]
     if waiting:
         groups.insert(0, (f"not graded yet ({len(waiting)})", [", ".join(waiting)]))
     if groups:
@@ -82,15 +89,14 @@ def _result(attempt: Attempt) -> str:
     return words if attempt.status == "graded" else f"{words} ({attempt.status})"
 
 
-def _table(
-    title: str, questions: Sequence[str], assignment: Assignment, attempts: Iterable[Attempt]
-) -> Table:
+def _table(title: str, questions: Sequence[str], grades: Iterable[Grade]) -> Table:
     table = Table(title=title)
     for column in ("student", *questions, "total", "status"):
         table.add_column(column, justify="left" if column in ("student", "status") else "right")
-    for a in attempts:
-        cells = (shown(a.points(q)) for q in questions)
-        table.add_row(plain(a.student), *cells, shown(total(assignment, a)), a.status)
+    for one in grades:
+        cells = (shown(one.points[q]) for q in questions)
+        student, status = plain(one.attempt.student), one.attempt.status
+        table.add_row(student, *cells, shown(one.total), status)
     return table
 
 
@@ -114,14 +120,38 @@ def _twins(attempts: Iterable[Attempt]) -> list[Group]:
     return [(title, same)] if same else []
 
 
-def _manual(assignment: Assignment, attempts: Iterable[Attempt]) -> list[Group]:
-    readable = sum(a.status != "invalid" for a in attempts)
+def _manual(assignment: Assignment, grades: Iterable[Grade]) -> list[Group]:
+    unmarked = Counter(q for one in grades if one.attempt.status != "invalid" for q in one.unmarked)
     lines = [
-        f"{name}: {readable} answers, up to {shown(question.possible)} points each"
-        for name, question in assignment.questions.items()
-        if question.manual and readable
+        f"{name}: {count} answers, up to {shown(assignment.questions[name].possible)} points each"
+        for name, count in unmarked.items()
     ]
-    return [("questions that a person grades", lines)] if lines else []
+    return (
+        [("questions that a person grades: autograder manual makes a sheet", lines)]
+        if lines
+        else []
+    )
+
+
+def _times(assignment: Assignment, grades: Sequence[Grade]) -> list[Group]:
+    """Who was late, whose time is unknown, and extensions of nobody."""
+    policy = assignment.policy
+    late = [f"{one.attempt.student}: {one.late_days} days begun, {shown(one.deduction)} points"
+            for one in grades if one.late_days]  # fmt: skip
+    untimed = [one.attempt.student for one in grades if policy.due and not one.attempt.submitted]
+    nobodys = sorted({*policy.extensions} - {one.attempt.student for one in grades})
+    return [
+        (title, lines)
+        for title, lines in (
+            (f"late ({len(late)})", late),
+            (
+                "time of handing in unknown, taken to be in time",
+                [", ".join(untimed)] * bool(untimed),
+            ),
+            ("extensions in grading.yml for students who are not here", nobodys),
+        )
+        if lines
+    ]
 
 
 def _short(text: str, limit: int = 300) -> str:

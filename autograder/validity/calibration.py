@@ -4,7 +4,7 @@ What a check compares with its threshold is read from the same evidence that gra
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
@@ -41,10 +41,22 @@ SHARES = ("accuracy", "accuracy_gap", "translation_accuracy", "untrained", "reme
 
 @dataclass(frozen=True)
 class Plan:
-    """Trainings of a solution: one a seed, in turn on each of so many divisions of the data."""
+    """Trainings of a solution: one a seed, in turn on each of so many divisions of the data.
+
+    Attributes:
+        seeds: of right solutions.
+        wrong: how many of these wrong ones are trained with; fewer give them a wider bound.
+        splits: number of divisions.
+    """
 
     seeds: Sequence[int]
+    wrong: int
     splits: int
+
+    @property
+    def of_wrong(self) -> "Plan":
+        """The trainings of wrong solutions."""
+        return replace(self, seeds=self.seeds[: self.wrong])
 
     @property
     def once(self) -> "Plan":
@@ -113,7 +125,7 @@ class Calibrator:
         (solution,) = self._trained([bank.reference(self.bench.name)], self.plan)
         drawn = [case for case in self._cases() if _varies(solution.values(self.assignment, case))]
         right = [solution, *self._trained(self._concerned(drawn), self.plan)]
-        wrong = self._trained(self._best(drawn), self.plan)
+        wrong = self._trained(self._best(drawn), self.plan.of_wrong)
         questions = {case.split(".")[0] for case in drawn}
         version = Release.load(self.bench.name, self.bench.root).version
         return Calibration(
@@ -124,7 +136,7 @@ class Calibrator:
             splits=self.plan.splits if self.assignment.datasets else 1,
             checks=[self._calibrated(case, right, wrong) for case in drawn],
             unstable=[one for trained in right for one in trained.failures(questions)],
-            bands=[*_bands(self.assignment, solution.attempts)],
+            bands=[*bands(self.assignment, [a.records for a in solution.attempts])],
         )
 
     def _cases(self) -> Iterator[str]:
@@ -220,17 +232,19 @@ class Calibrator:
         return Calibrated(name, short, how.setting, how.at_least, threshold, samples, magnitude)
 
 
-def _bands(assignment: Assignment, attempts: Iterable[Attempt]) -> Iterator[Band]:
-    """Bands of the curves that are finite in all trainings."""
+def bands(
+    assignment: Assignment, trainings: Iterable[Sequence[Mapping[str, Any]]]
+) -> Iterator[Band]:
+    """Where curves of many trainings, given by their records, lay; those that are always finite."""
     found: dict[tuple[str, str], list[tuple[float | None, ...]]] = defaultdict(list)
-    for attempt in attempts:
-        for curve in curves(assignment, attempt.records):
+    for records in trainings:
+        for curve in curves(assignment, records):
             found[curve.network, curve.quantity].append(curve.values)
-    for (network, quantity), trainings in found.items():
-        epochs = [[v for v in epoch if v is not None] for epoch in zip(*trainings, strict=True)]
-        if all(len(values) == len(trainings) for values in epochs):
-            lowest, highest = [min(values) for values in epochs], [max(values) for values in epochs]
-            yield Band(network, quantity, lowest, [median(v) for v in epochs], highest)
+    for (network, quantity), values in found.items():
+        epochs = [[v for v in epoch if v is not None] for epoch in zip(*values, strict=True)]
+        if all(len(epoch) == len(values) for epoch in epochs):
+            lowest, highest = [min(epoch) for epoch in epochs], [max(epoch) for epoch in epochs]
+            yield Band(network, quantity, lowest, [median(epoch) for epoch in epochs], highest)
 
 
 def _evidence(attempt: Attempt, question: str, case: str) -> Any:

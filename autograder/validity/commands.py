@@ -75,7 +75,7 @@ def _plan(options: argparse.Namespace, config: Config) -> Plan:
     if count < FEWEST:
         raise ConfigError(f"--seeds: at least {FEWEST}, or little can be said of how numbers vary.")
     first = config.validity.first_seed
-    return Plan(range(first, first + count), config.validity.splits)
+    return Plan(range(first, first + count), config.validity.wrong, config.validity.splits)
 
 
 def _benches(

@@ -1,0 +1,29 @@
+"""A student's own cells, out of an executed notebook, which is untrusted."""
+
+import json
+from collections.abc import Iterator
+
+
+def answers(notebook: bytes) -> dict[str, list[tuple[str, str]]]:
+    """By question the student's cells, in order, as (cell type, source).
+
+    Those are the answer cells, and cells that a student added to a question. Nothing of what can't
+    be read.
+    """
+    found: dict[str, list[tuple[str, str]]] = {}
+    try:
+        for question, kind, source in _cells(json.loads(notebook)["cells"]):
+            found.setdefault(question, []).append((kind, source))
+    except (ValueError, LookupError, TypeError, AttributeError, RecursionError):
+        return {}
+    return found
+
+
+def _cells(cells: list[dict[str, object]]) -> Iterator[tuple[str, str, str]]:
+    for cell in cells:
+        metadata = cell["metadata"]
+        mark = metadata.get("autograder", {}) if isinstance(metadata, dict) else {}
+        source = cell["source"]
+        text = "".join(source) if isinstance(source, list) else source
+        if mark.get("role") in ("answer", "extra") and isinstance(text, str):
+            yield str(mark.get("question", "")), str(cell["cell_type"]), text

@@ -1,0 +1,110 @@
+"""Results of one assignment in a folder: grades, pages, class report, sheets and exports.
+
+All of it is made from gradebook, executed notebooks and grading.yml whenever it is asked for.
+"""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from autograder import measured
+from autograder.config import Config
+from autograder.grade import Executed, file_stem
+from autograder.gradebook import Gradebook, Terms
+from autograder.measured import Band
+from autograder.policy import Grade, differences, grade
+from autograder.report.answers import answers
+from autograder.report.classroom import Student, write_class_report
+from autograder.report.feedback import write_feedback
+from autograder.report.grades import write_grades
+from autograder.report.manual import Answer
+from autograder.report.notebook_page import write_notebook_page
+
+
+class Results:
+    """What students of one assignment got.
+
+    Attributes:
+        folder: where its files go.
+    """
+
+    def __init__(self, gradebook: Gradebook, terms: Terms, config: Config, out: Path) -> None:
+        """`out` is the folder of the gradebook."""
+        self.gradebook, self.terms = gradebook, terms
+        self.assignment = config.assignment(terms.assignment)
+        self.folder = out / terms.assignment
+        self.executed = Executed(self.folder / "executed", config.limits.file_mib)
+        self._similarity = config.similarity
+
+    @cached_property
+    def grades(self) -> list[Grade]:
+        """One a student, sorted by student."""
+        marks = self.gradebook.ledger.marks(self.terms.assignment)
+        return [
+            grade(self.assignment, attempts, marks.get(attempts[-1].student, {}))
+            for attempts in self.gradebook.by_student(self.terms)
+        ]
+
+    def note_changes(self) -> list[tuple[str, str]]:
+        """Append what is new to the history of grades; who got another one than before, and why."""
+        before = self.gradebook.ledger.grades(self.terms.assignment)
+        new = []
+        for one in self.grades:
+            student, record = one.attempt.student, one.record()
+            old = before.get(student)
+            why = "; ".join(differences(old[-1], record)) if old else ""
+            if why or not old:
+                new.append((student, record, why))
+        self.gradebook.ledger.note(self.terms.assignment, new)
+        return [(student, why) for student, _, why in new if why]
+
+    def write(self, bands: Sequence[Band], known: Sequence[str]) -> None:
+        """Write grades.csv, a page and a notebook for each student, and the report of the class.
+
+        Args:
+            bands: of the reference's trainings.
+            known: code that any two submissions may share.
+        """
+        self.folder.mkdir(parents=True, exist_ok=True)
+        write_grades(self.folder / "grades.csv", self.assignment, self.grades)
+        students, codes = [], {}
+        for one in self.grades:
+            self.executed.publish(one.attempt)
+            students.append(self._student(one, bands))
+            codes[one.attempt.student] = self._code(one)
+        alike = self._places(codes, known)
+        write_class_report(self.folder / "class.html", self.assignment, students, alike)
+
+    def _student(self, one: Grade, bands: Sequence[Band]) -> Student:
+        """Write the pages of one student, and keep what the report of the class needs."""
+        run = self.gradebook.run_of(one.attempt)
+        records = run.records if run else ()
+        pages = self.folder / "feedback"
+        pages.mkdir(exist_ok=True)
+        stem = file_stem(one.attempt.student)
+        if notebook := self.executed.read(one.attempt):
+            write_notebook_page(pages / f"{stem}.notebook.html", one.attempt.student, notebook)
+        write_feedback(pages / f"{stem}.html", self.assignment, one, records, bands)
+        return Student(
+            one,
+            measured.sizes(self.assignment, records),
+            measured.accuracies(self.assignment, records),
+        )
+
+    def answers(self) -> Iterator[Answer]:
+        """What students wrote for the manual questions."""
+        marks = self.gradebook.ledger.marks(self.terms.assignment)
+        manual = [name for name, question in self.assignment.questions.items() if question.manual]
+        for one in self.grades:
+            if notebook := self.executed.read(one.attempt):
+                student, sha256 = one.attempt.student, one.attempt.sha256
+                cells = answers(notebook)
+                for name in manual:
+                    text = "\n\n".join(source for _, source in cells.get(name, ()))
+                    mark = marks.get(student, {}).get((sha256, name))
+                    yield Answer(student, sha256, name, text, mark)
+
+    def _code(self, one: Grade) -> str:
+        cells = answers(self.executed.read(one.attempt))
+        sources = (source for part in cells.values() for kind, source in part if kind == "code")
+        return "\n\n".join(sources)

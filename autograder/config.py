@@ -89,6 +89,26 @@ class Validity(Part):
     splits: Annotated[int, Field(ge=1)]
 
 
+class Similarity(Part):
+    """What counts as code in common. Units: characters, of normalised code unless said otherwise.
+
+    Attributes:
+        passage: length of the shortest passage that is noticed.
+        least: how much two students must have in common in all.
+        share: how much of the own code of one of them that must be, 0 to 1.
+        common: a passage that more students than that have is taken for common knowledge.
+        characters: of source; what a student wrote beyond them is not compared.
+        most: the strongest places that are kept.
+    """
+
+    passage: Annotated[int, Field(ge=10)]
+    least: Annotated[int, Field(gt=0)]
+    share: Annotated[float, Field(gt=0, le=1)]
+    common: Annotated[int, Field(ge=2)]
+    characters: Annotated[int, Field(gt=0)]
+    most: Annotated[int, Field(gt=0)]
+
+
 class Course(Part):
     """What the release says of its place: the public repository that holds the student files."""
 
@@ -236,6 +256,7 @@ class Config(Part):
     gpu: Gpu
     limits: Limits
     validity: Validity
+    similarity: Similarity
     assignments: dict[Name, Assignment]
 
     def assignment(self, name: str) -> Assignment:
@@ -287,7 +308,7 @@ def _fields(where: list[str]) -> list[str]:
     by_depth: dict[int, type[Part]] = {1: Config, 3: Assignment, 5: Question}
     by_name: dict[str, type[Part]] = {
         "course": Course, "gpu": Gpu, "limits": Limits, "validity": Validity,
-        "verify": Verify, "policy": Policy,
+        "verify": Verify, "policy": Policy, "similarity": Similarity,
     }  # fmt: skip
     part = by_depth.get(len(where)) or by_name[where[-2]]
     return list(part.model_fields)

@@ -125,9 +125,13 @@ def _one(gradebook: Gradebook, config: Config, name: str | None) -> Terms:
 
 
 def _bands(root: Path, name: str) -> list[Band]:
-    """Of the reference's trainings on the CPU, if it was calibrated."""
+    """Of the reference's trainings on the CPU, if it was calibrated; pages do without them, too."""
     path = root / "docs" / "validity" / f"{name}-calibration-cpu.json"
-    return record.read(Calibration, path).bands if path.is_file() else []
+    try:
+        return record.read(Calibration, path).bands if path.is_file() else []
+    except ConfigError as error:
+        _lines(f"Curves are shown without those of the reference. {error}")
+        return []
 
 
 def _solved(root: Path, name: str) -> dict[str, str]:

@@ -19,6 +19,7 @@ from autograder.report.feedback import write_feedback
 from autograder.report.grades import write_grades
 from autograder.report.manual import Answer
 from autograder.report.notebook_page import write_notebook_page
+from autograder.report.similarity import places
 
 
 class Results:
@@ -72,7 +73,7 @@ class Results:
             self.executed.publish(one.attempt)
             students.append(self._student(one, bands))
             codes[one.attempt.student] = self._code(one)
-        alike = self._places(codes, known)
+        alike = places(codes, known, self._similarity)
         write_class_report(self.folder / "class.html", self.assignment, students, alike)
 
     def _student(self, one: Grade, bands: Sequence[Band]) -> Student:
@@ -82,8 +83,11 @@ class Results:
         pages = self.folder / "feedback"
         pages.mkdir(exist_ok=True)
         stem = file_stem(one.attempt.student)
+        page = pages / f"{stem}.notebook.html"
         if notebook := self.executed.read(one.attempt):
-            write_notebook_page(pages / f"{stem}.notebook.html", one.attempt.student, notebook)
+            write_notebook_page(page, one.attempt.student, notebook)
+        else:
+            page.unlink(missing_ok=True)  # one of an earlier attempt
         write_feedback(pages / f"{stem}.html", self.assignment, one, records, bands)
         return Student(
             one,

@@ -1,8 +1,8 @@
 import json
-from unittest.mock import Mock
 import random
 import warnings
 from dataclasses import dataclass
+from unittest.mock import Mock
 
 import matplotlib.pyplot as plt
 import numpy as np

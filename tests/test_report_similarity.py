@@ -4,17 +4,17 @@ import ast
 import random
 import subprocess
 import sys
-from dataclasses import replace
 
 import nbformat
 import pytest
 
+from autograder import config
 from autograder.master import Author
-from autograder.report.similarity import Settings, places
+from autograder.report.similarity import places
 from autograder.validity import bank
 from tests.conftest import NAME, REPOSITORY
 
-SETTINGS = Settings(passage=25, least=300, share=0.55, common=10, characters=20_000, most=20)
+SETTINGS = config.load(REPOSITORY / "grading.yml").similarity
 
 OURS = '''
 class CNN(nn.Module):
@@ -236,7 +236,7 @@ def test_equal_code_is_told_however_short_it_is():
 
 def test_many_copies_are_a_chain_and_not_all_pairs():
     codes = {f"s{n:02}": OURS if n % 2 else disguised(OURS) for n in range(30)}
-    seen = found(codes, settings=replace(SETTINGS, most=1000))
+    seen = found(codes, settings=SETTINGS.model_copy(update={"most": 1000}))
     assert len(seen) == 29
 
 
@@ -245,7 +245,7 @@ def test_what_many_students_have_is_common():
     few = {f"s{n}": f"{OURS}\nanswer_{n} = {n}{n}{n} * [{n}] + list(range({n}, {n}0))"
            for n in range(1, 5)}  # fmt: skip
     assert len(found(few)) == 6
-    assert found(few, settings=replace(SETTINGS, common=3)) == []
+    assert found(few, settings=SETTINGS.model_copy(update={"common": 3})) == []
 
 
 def test_the_strongest_come_first_and_no_more_than_asked():
@@ -253,7 +253,7 @@ def test_the_strongest_come_first_and_no_more_than_asked():
     every = places(codes, [], SETTINGS)
     assert [p.share for p in every] == sorted((p.share for p in every), reverse=True)
     assert len(every) > 2
-    assert places(codes, [], replace(SETTINGS, most=2)) == every[:2]
+    assert places(codes, [], SETTINGS.model_copy(update={"most": 2})) == every[:2]
 
 
 # Any text.
@@ -287,9 +287,10 @@ def test_nobody_to_compare_with(codes):
 def test_another_process_finds_the_same():
     """Python's hashes of text differ from process to process."""
     script = (
-        "import sys; from autograder.report.similarity import *;"
+        "import sys; from autograder.report.similarity import *; from autograder import config;"
+        "settings = config.load(config.Path('grading.yml')).similarity;"
         "codes = dict(zip('abc', sys.argv[1:]));"
-        "print(places(codes, [], Settings(25, 100, 0.1, 10, 20_000, 20)))"
+        "print(places(codes, [], settings.model_copy(update={'least': 100, 'share': 0.1})))"
     )
     codes = [OURS, THEIRS + disguised(OURS), OURS[:700] + THEIRS]
     told = [

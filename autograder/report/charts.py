@@ -84,7 +84,7 @@ def size_chart(sizes: Sequence[Size]) -> Chart:
         axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
         axes.xaxis.set_major_locator(MaxNLocator(4))
         told = "; ".join(map(_size, sizes))
-        return Chart("trainable parameters", _inline(figure, "sizes", f"{told}."), f"{told}.")
+        return Chart("trainable parameters", inline(figure, "sizes", f"{told}."), f"{told}.")
 
 
 def _size(size: Size) -> str:
@@ -124,7 +124,7 @@ def _curve(curve: Curve, band: Band | None, limits: tuple[float, float]) -> Char
         each = ", ".join("not finite" if v is None else f"{v:.3g}" for v in _thinned(curve.values))
         words = f"{curve.network}, {curve.quantity}, epoch by epoch: {each}. {caption}"
         title = f"{curve.network}: {curve.quantity}"
-        return Chart(title, _inline(figure, title, words), caption)
+        return Chart(title, inline(figure, title, words), caption)
 
 
 def _thinned(values: Sequence[float | None], most: int = 20) -> Sequence[float | None]:
@@ -152,7 +152,7 @@ def _axes(height: float, letters: int, below: float) -> tuple[Figure, Axes]:
     return figure, axes
 
 
-def _inline(figure: Figure, name: str, words: str) -> Markup:
+def inline(figure: Figure, name: str, words: str) -> Markup:
     """The figure as an element that can stand in a page among others."""
     file = io.StringIO()
     figure.savefig(file, format="svg", metadata={"Date": None})

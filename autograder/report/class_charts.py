@@ -10,7 +10,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, PercentFormatter
 
-from autograder.report.charts import INK, STUDENT, STYLE, _inline
+from autograder.report.charts import INK, STUDENT, STYLE, inline
 
 # Okabe and Ito, as far as they stand out from white and from black; markers differ as well.
 LOOKS = (
@@ -63,7 +63,7 @@ def _histogram(name: str, values: Sequence[float], edges: np.ndarray, label: str
             f"{low:.3g} to {high:.3g}: {count}"
             for low, high, count in zip(edges, edges[1:], counts, strict=False) if count
         ]  # fmt: skip
-        return _inline(figure, name, f"Number of students by {label}. {'; '.join(found)}.")
+        return inline(figure, name, f"Number of students by {label}. {'; '.join(found)}.")
 
 
 def questions_chart(shares: Mapping[str, Sequence[float]]) -> Markup:
@@ -87,7 +87,7 @@ def questions_chart(shares: Mapping[str, Sequence[float]]) -> Markup:
         axes.tick_params(axis="y", length=0)
         axes.xaxis.set_major_formatter(PercentFormatter(1))
         axes.set_xlabel("share of the possible points")
-        return _inline(figure, "questions", f"Points by question. {'; '.join(told)}.")
+        return inline(figure, "questions", f"Points by question. {'; '.join(told)}.")
 
 
 def accuracy_chart(points: Mapping[str, Sequence[tuple[int, float]]]) -> Markup:
@@ -115,7 +115,7 @@ def accuracy_chart(points: Mapping[str, Sequence[tuple[int, float]]]) -> Markup:
         axes.set_ylabel("accuracy")
         figure.legend(loc="outside upper right", ncols=3, frameon=False)
         words = f"Parameters and accuracy by network. {'; '.join(told)}."
-        return _inline(figure, "accuracies", words)
+        return inline(figure, "accuracies", words)
 
 
 def _apart(

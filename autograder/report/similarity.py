@@ -17,26 +17,7 @@ import numpy as np
 from copydetect import CodeFingerprint, compare_files
 from copydetect.utils import get_token_coverage
 
-
-@dataclass(frozen=True)
-class Settings:
-    """What counts as a place. Units: characters, of normalised code unless said otherwise.
-
-    Attributes:
-        passage: length of the shortest passage that is noticed.
-        least: how much two students must have in common in all.
-        share: how much of the own code of one of them that must be, 0 to 1.
-        common: a passage that more students than that have is taken for common knowledge.
-        characters: of source; what a student wrote beyond them is not compared.
-        most: the strongest places that are kept.
-    """
-
-    passage: int
-    least: int
-    share: float
-    common: int
-    characters: int
-    most: int
+from autograder.config import Similarity
 
 
 @dataclass(frozen=True)
@@ -56,7 +37,7 @@ class Place:
     lines: tuple[tuple[str, ...], tuple[str, ...]]
 
 
-def places(codes: Mapping[str, str], known: Sequence[str], settings: Settings) -> list[Place]:
+def places(codes: Mapping[str, str], known: Sequence[str], settings: Similarity) -> list[Place]:
     """The strongest places, strongest first; the same for the same code.
 
     Args:
@@ -108,7 +89,7 @@ def _alike(prints: Mapping[str, CodeFingerprint]) -> list[list[str]]:
 
 
 def _same(
-    group: Sequence[str], prints: Mapping[str, CodeFingerprint], settings: Settings
+    group: Sequence[str], prints: Mapping[str, CodeFingerprint], settings: Similarity
 ) -> Iterator[Place]:
     """A chain through a group, so that twenty copies are not two hundred places.
 
@@ -121,7 +102,7 @@ def _same(
             yield _place(pair, (one, other), compare_files(one, other)[2], 1.0)
 
 
-def _similar(prints: Mapping[str, CodeFingerprint], settings: Settings) -> Iterator[Place]:
+def _similar(prints: Mapping[str, CodeFingerprint], settings: Similarity) -> Iterator[Place]:
     """Pairs with enough in common, once what many have is left out."""
     holders = defaultdict(list)
     for student, seen in prints.items():

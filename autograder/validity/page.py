@@ -7,7 +7,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from autograder.report.feedback import headline
+from autograder.report.pages import headline
 from autograder.validity import record
 from autograder.validity.markdown import validity
 from autograder.validity.record import Audit, Calibration, Mutant, Variant

@@ -6,15 +6,24 @@ A further page is one line of PAGES: a function that writes it below a folder an
 from collections.abc import Callable
 from pathlib import Path
 
+import nbformat
 import pytest
 
-from autograder import config
+from autograder import config, data
+from autograder.ledger import Mark
 from autograder.policy import grade
+from autograder.report.classroom import write_class_report
 from autograder.report.feedback import write_feedback
+from autograder.report.manual import Answer, write_sheets
+from autograder.report.notebook_page import write_notebook_page
+from autograder.report.similarity import Place
 from autograder.validity import record
 from autograder.validity.page import write_matrix
 from tests.conftest import NAME, REPOSITORY
+from tests.test_measured import budget, learned, match, predictions
 from tests.test_report import attempt, passed
+from tests.test_report_charts import BAND
+from tests.test_report_classroom import invalid, results, student
 
 pytest_plugins = ["tests.browser"]
 
@@ -46,10 +55,57 @@ def unreadable(folder: Path) -> Path:
     return folder / "invalid.html"
 
 
+def measured(folder: Path) -> Path:
+    """A page with curves beside their bands, sizes, a confusion matrix and a person's comment."""
+    labels = data.hidden_labels("digits").tolist()
+    wrong = [9 - label if place % 7 == 0 else label for place, label in enumerate(labels)]
+    records = [
+        learned("cnn"), learned("fnn", (2.0, 1.5)), budget(), match(),
+        predictions("gap", labels, wrong),
+    ]  # fmt: skip
+    given = attempt(passed(ASSIGNMENT, training__gap="failed"))
+    mark = {(given.sha256, "reflection"): Mark(2.5, "Why?\nSee the second plot.")}
+    path = folder / "measured.html"
+    write_feedback(path, ASSIGNMENT, grade(ASSIGNMENT, [given], mark), records, [BAND])
+    return path
+
+
+def notebook(folder: Path) -> Path:
+    """The released notebook with a long output and a picture."""
+    released = REPOSITORY / "student" / NAME / f"{NAME}.ipynb"
+    cells = nbformat.read(released, 4)
+    code = next(cell for cell in cells.cells if cell.cell_type == "code")
+    code.outputs = [nbformat.v4.new_output("stream", text=f"{LONG}\n<script>alert(1)</script>\n")]
+    write_notebook_page(folder / "notebook.html", "ada", nbformat.writes(cells).encode())
+    return folder / "notebook.html"
+
+
+def classroom(folder: Path) -> Path:
+    """A class with everything that its report can tell of."""
+    students = [
+        student(ASSIGNMENT, f"{LONG}{n}", results(ASSIGNMENT, ["cnn.logits"])) for n in range(8)
+    ]
+    alike = [Place("a", LONG, 0.75, ((f"{LONG} = 1",), ("x = 1",)))]
+    students.append(invalid(ASSIGNMENT))
+    write_class_report(folder / "class.html", ASSIGNMENT, students, alike)
+    return folder / "class.html"
+
+
+def sheet(folder: Path) -> Path:
+    """Answers to a manual question."""
+    answers = [Answer(f"s{n}", "sha", "reflection", f"# My answer\n{LONG}", None) for n in range(5)]
+    write_sheets(folder, ASSIGNMENT, answers, {"reflection": "1 point for each reason."})
+    return folder / "manual.html"
+
+
 PAGES: dict[str, Callable[[Path], Path]] = {
     "audit": audit,
     "feedback": feedback,
     "unreadable": unreadable,
+    "measured": measured,
+    "notebook": notebook,
+    "class": classroom,
+    "sheet": sheet,
 }
 
 

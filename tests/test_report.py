@@ -22,7 +22,7 @@ from tests.conftest import NAME
 
 @pytest.fixture
 def assignment(grading):
-    return grading.assignment(NAME)
+    return grading.assignment(NAME).model_copy(update={"released": []})
 
 
 def attempt(results=(), student="ada", status="graded", reason="", notes=(), source="in/ada.ipynb"):

@@ -7,11 +7,11 @@ BIN := .venv/bin
 demo: .venv/ready       ## build the release, grade the sample class, show the grades
 	$(BIN)/autograder build && { $(BIN)/autograder grade cnn_vs_fnn examples/cnn_vs_fnn --out demo || test $$? -eq 1; }
 
-test: .venv/ready       ## all tests
-	$(BIN)/pytest
+test: .venv/ready       ## all tests, on all cores
+	$(BIN)/pytest -n auto
 
 test-all: .venv/ready   ## also the rest of the golden bank through `otter run`
-	$(BIN)/pytest -m ""
+	$(BIN)/pytest -n auto -m ""
 
 lint: .venv/ready       ## style and types
 	$(BIN)/ruff check . && $(BIN)/ruff format --check . && $(BIN)/mypy

@@ -10,27 +10,42 @@ import pytest
 os.environ["OMP_NUM_THREADS"] = "1"
 
 import torch
+from filelock import FileLock
 
 from autograder import config, release
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 NAME = "cnn_vs_fnn"  # where one assignment is enough
+BANK = ("test_golden.py", "test_otter_contract.py")  # they grade the same notebooks
 NAMES = tuple(config.load(REPOSITORY / "grading.yml").assignments)
 
 torch.set_num_threads(1)
 
 
+def pytest_collection_modifyitems(items):
+    """Tests of a file share a process, for its fixtures, and so do those that grade the bank."""
+    for item in items:
+        group = "bank" if item.path.name in BANK else item.path.name
+        item.add_marker(pytest.mark.xdist_group(group))
+
+
 @pytest.fixture(scope="session")
 def built(tmp_path_factory):
-    """Builds an assignment's release when it is first asked for; gives the folder of all."""
-    root = tmp_path_factory.mktemp("release")
-    for part in ("assignments", "reference"):
-        shutil.copytree(REPOSITORY / part, root / part)
-    shutil.copy(REPOSITORY / "grading.yml", root)
+    """Builds an assignment's release when it is first asked for; gives the folder of all.
+
+    Processes that test side by side share it.
+    """
+    shared = tmp_path_factory.getbasetemp()
+    root = (shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared) / "release"
 
     def build(name):
-        if not (root / "dist" / name).exists():
-            release.build(name, config.load(root / "grading.yml"), root)
+        with FileLock(f"{root}.lock"):
+            if not root.exists():
+                for part in ("assignments", "reference"):
+                    shutil.copytree(REPOSITORY / part, root / part)
+                shutil.copy(REPOSITORY / "grading.yml", root)
+            if not (root / "dist" / name).exists():
+                release.build(name, config.load(root / "grading.yml"), root)
         return root
 
     return build

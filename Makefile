@@ -7,8 +7,8 @@ BIN := .venv/bin
 demo: .venv/ready       ## build the release, grade the sample class, show the grades
 	$(BIN)/autograder build && { $(BIN)/autograder grade cnn_vs_fnn examples/cnn_vs_fnn --out demo || test $$? -eq 1; }
 
-test: .venv/ready       ## all tests, on all cores
-	$(BIN)/pytest -n auto
+test: .venv/ready .lab/ready    ## all tests, on all cores
+	PATH="$$PATH:$(CURDIR)/.lab/bin" $(BIN)/pytest -n auto
 
 test-all: .venv/ready   ## also the rest of the golden bank through `otter run`
 	$(BIN)/pytest -n auto -m ""
@@ -26,7 +26,11 @@ bench: release          ## what grading costs, beside `otter run`; some minutes,
 	$(BIN)/python -m bench
 
 clean:                  ## remove everything that was made, but student/
-	rm -rf .venv dist demo
+	rm -rf .venv .lab dist demo
 
 .venv/ready: pyproject.toml constraints.txt
 	$(PYTHON) -m venv .venv && $(BIN)/pip install -q -c constraints.txt -e '.[dev]' && touch $@
+
+# JupyterLab for a test: not beside Otter, whose import it would slow for every submission.
+.lab/ready: constraints.txt
+	$(PYTHON) -m venv .lab && .lab/bin/pip install -q -c constraints.txt jupyterlab && touch $@

@@ -78,6 +78,7 @@ def run(where: str, check: str, settings: Mapping[str, Any], **objects: Any) -> 
         CheckNotRun: the check could not be done, which is not the student's fault.
     """
     question, case = where.split(".")
+    core.latest.pop((question, case), None)  # one that is interrupted has no verdict any more
     evidence = core.perform(CHECKS[check], settings, objects)
     if core._sink is not None:
         core._sink({"question": question, "case": case, "check": check, "evidence": evidence})

@@ -13,7 +13,7 @@ from autograder.gradebook import Gradebook, GradebookError, Terms
 from autograder.identity import judging_identity
 from autograder.intake import Roster
 from autograder.measured import Band
-from autograder.report.answers import answers
+from autograder.report.answers import code, rubrics
 from autograder.report.exports import Batch, Person, export
 from autograder.report.manual import read_sheet, write_sheets
 from autograder.report.summary import needs_a_person, plain, print_summary, print_table
@@ -63,8 +63,8 @@ def manual(options: argparse.Namespace, config: Config) -> int:
         results = Results(gradebook, terms, config, options.out)
         found = [*results.answers()]
         if not options.read:
-            rubrics = _solved(options.root, terms.assignment)
-            _lines(*map(str, write_sheets(results.folder, results.assignment, found, rubrics)))
+            known = rubrics(_solved(options.root, terms.assignment))
+            _lines(*map(str, write_sheets(results.folder, results.assignment, found, known)))
             return 0
         shown = {(one.student, one.question): one.sha256 for one in found}
         marks = read_sheet(options.read, results.assignment, shown)
@@ -134,19 +134,16 @@ def _bands(root: Path, name: str) -> list[Band]:
         return []
 
 
-def _solved(root: Path, name: str) -> dict[str, str]:
-    """By question what the solved notebook answers; for manual questions that is the rubric."""
+def _solved(root: Path, name: str) -> bytes:
+    """The solved notebook, or one without cells where the release is not built."""
     path = root / "dist" / name / "autograder" / f"{name}.ipynb"
-    cells = answers(path.read_bytes()) if path.is_file() else {}
-    return {question: "\n\n".join(text for _, text in own) for question, own in cells.items()}
+    return path.read_bytes() if path.is_file() else b'{"cells": []}'
 
 
 def _known_code(root: Path, name: str) -> list[str]:
     """Code that any two submissions may share: the reference, and what students are given."""
     given = root / "student" / name / f"{name}.ipynb"
-    cells = answers(given.read_bytes()) if given.is_file() else {}
-    stubs = (text for own in cells.values() for kind, text in own if kind == "code")
-    return ["\n\n".join(_solved(root, name).values()), "\n\n".join(stubs)]
+    return [code(_solved(root, name)), code(given.read_bytes() if given.is_file() else b"")]
 
 
 def _print_changes(results: Results) -> None:

@@ -13,7 +13,7 @@ from autograder.grade import Executed, file_stem
 from autograder.gradebook import Gradebook, Terms
 from autograder.measured import Band
 from autograder.policy import Grade, differences, grade
-from autograder.report.answers import answers
+from autograder.report.answers import answers, code
 from autograder.report.classroom import Student, write_class_report
 from autograder.report.feedback import write_feedback
 from autograder.report.grades import write_grades
@@ -72,7 +72,7 @@ class Results:
         for one in self.grades:
             self.executed.publish(one.attempt)
             students.append(self._student(one, bands))
-            codes[one.attempt.student] = self._code(one)
+            codes[one.attempt.student] = code(self.executed.read(one.attempt))
         alike = places(codes, known, self._similarity)
         write_class_report(self.folder / "class.html", self.assignment, students, alike)
 
@@ -107,8 +107,3 @@ class Results:
                     text = "\n\n".join(source for _, source in cells.get(name, ()))
                     mark = marks.get(student, {}).get((sha256, name))
                     yield Answer(student, sha256, name, text, mark)
-
-    def _code(self, one: Grade) -> str:
-        cells = answers(self.executed.read(one.attempt))
-        sources = (source for part in cells.values() for kind, source in part if kind == "code")
-        return "\n\n".join(sources)

@@ -19,6 +19,23 @@ def answers(notebook: bytes) -> dict[str, list[tuple[str, str]]]:
     return found
 
 
+def code(notebook: bytes) -> str:
+    """The code among a student's own cells."""
+    cells = [cell for own in answers(notebook).values() for cell in own]
+    return "\n\n".join(source for kind, source in cells if kind == "code")
+
+
+def rubrics(notebook: bytes) -> dict[str, str]:
+    """By question what the solved notebook tells in place of a manual answer."""
+    found: dict[str, list[str]] = {}
+    for cell in json.loads(notebook)["cells"]:
+        solved = "otter_assign_solution_cell" in cell["metadata"].get("tags", ())
+        if solved and cell["cell_type"] == "markdown":
+            text = "".join(cell["source"])
+            found.setdefault(cell["metadata"]["autograder"].get("question", ""), []).append(text)
+    return {question: "\n\n".join(texts) for question, texts in found.items()}
+
+
 def _cells(cells: list[dict[str, object]]) -> Iterator[tuple[str, str, str]]:
     for cell in cells:
         metadata = cell["metadata"]

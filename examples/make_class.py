@@ -24,7 +24,7 @@ ANSWERS = {
 A convolution takes it for granted that **neighbouring pixels belong together** (its kernels are
 small) and that a pattern means the same wherever it stands (its weights are shared). So the same
 few numbers are used at every place, and the budget buys more features. With permuted pixels the FNN
-would learn just as well, since it knows nothing of neighbours; the CNN would lose its advantage.""",
+would learn just as well, since it knows nothing of neighbours; the CNN would lose its lead.""",
     "00417.ipynb": "The CNN is better because it is a CNN and CNNs are good for images.",
     "bruno (1).ipynb": "CNN 0.96, FNN 0.92. Small kernels, shared weights. Permuted: as before.",
     "chiara": """1. CNN is ahead by five points.

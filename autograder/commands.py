@@ -26,9 +26,10 @@ from autograder.gradebook import Terms
 from autograder.identity import judging_identity
 from autograder.intake import Roster, find, listing, read
 from autograder.judge import validate
-from autograder.publish import opened, publish
+from autograder.publish import opened, print_new_grades, publish
 from autograder.report.progress import watched
 from autograder.report.summary import print_changes
+from autograder.results import Results
 
 GO_ON = "What was graded is kept. To go on, give the same command, but not --regrade."
 
@@ -75,6 +76,8 @@ def rejudge_all(options: argparse.Namespace, config: Config) -> int:
             assignment = config.assignment(known.assignment)
             validate(assignment)
             terms = Terms(known.assignment, known.version, judging_identity(assignment))
+            if not gradebook.ledger.grades(known.assignment):  # what an older version gave
+                print_new_grades(Results(gradebook, known, config, options.out))
             _print_rejudged(rejudge(gradebook, terms, assignment), terms.assignment)
             status = max(status, publish(gradebook, terms, config, options))
     return status

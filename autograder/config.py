@@ -187,8 +187,8 @@ class Policy(Part):
     """Which attempt counts, and what lateness costs.
 
     Attributes:
-        counts: "latest": the attempt handed in last; "best": the one with most points, lateness
-            deducted.
+        counts: "latest": the attempt handed in last; "best": the one with most points by its
+            checks, lateness deducted.
         due: when; None: any time.
         grace_min: minutes after `due` that cost nothing.
         late_percent_per_day: of the possible points, deducted for each day begun after `due`;
@@ -198,7 +198,7 @@ class Policy(Part):
 
     counts: Literal["latest", "best"] = "latest"
     due: Time | None = None
-    grace_min: Annotated[float, Field(ge=0)] = 0.0
+    grace_min: Annotated[float, Field(ge=0, le=100_000)] = 0.0
     late_percent_per_day: Annotated[float, Field(ge=0, le=100)] = 0.0
     extensions: dict[str, Time] = {}
 
@@ -299,6 +299,8 @@ def _explain(path: Path, error: Mapping[str, Any]) -> str:
     if error["type"] == "missing":
         return f"{path}: {key}: missing."
     message = error["msg"].removeprefix("Value error, ")
+    if "extensions" in where and error["type"] == "string_type":
+        message = "students' ids have to be in quotes, or YAML makes numbers of them"
     seen = "" if isinstance(error["input"], Mapping) else f", not {error['input']!r:.80}"
     return f"{path}: {key}: {message[0].lower()}{message[1:]}{seen}."
 

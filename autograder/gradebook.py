@@ -170,6 +170,16 @@ class Gradebook:
             self._db.execute("INSERT OR REPLACE INTO assignments VALUES (?, ?, ?)", astuple(terms))
             self._db.executemany("INSERT OR REPLACE INTO handed_in VALUES (?, ?, ?, ?)", rows)
 
+    def learn_times(self, assignment: str, times: Mapping[tuple[str, str], str]) -> None:
+        """Note when files were handed in, by student and sha256, where that was not known yet."""
+        rows = [(time, assignment, *place) for place, time in times.items()]
+        with self._db:
+            self._db.executemany(
+                "UPDATE attempts SET submitted = ? WHERE submitted IS NULL"
+                " AND (assignment, student, sha256) = (?, ?, ?)",
+                rows,
+            )
+
     def judge_again(self, terms: Terms, judged: Callable[[int, Attempt], Attempt]) -> None:
         """Put new verdicts, status and reason in the place of the old ones, all or none.
 

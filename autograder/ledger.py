@@ -11,9 +11,10 @@ from autograder.storage import now
 
 @dataclass(frozen=True)
 class Mark:
-    """What a person gives for the answer to a manual question."""
+    """What a person gives for the answer to a manual question, of so many possible points."""
 
     points: float
+    possible: float
     comment: str = ""
 
 
@@ -28,13 +29,16 @@ class Ledger:
         """Keep marks by student, file (sha256) and question, all or none."""
         rows = [(assignment, *place, *astuple(mark), now()) for place, mark in marks.items()]
         with self._db:
-            self._db.executemany("INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?)", rows)
+            self._db.executemany(
+                "INSERT OR REPLACE INTO marks VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows
+            )
 
     def marks(self, assignment: str) -> dict[str, dict[tuple[str, str], Mark]]:
         """For each student the marks by file (sha256) and question."""
         found: dict[str, dict[tuple[str, str], Mark]] = {}
         for student, sha256, question, *mark in self._db.execute(
-            "SELECT student, sha256, question, points, comment FROM marks WHERE assignment = ?",
+            "SELECT student, sha256, question, points, possible, comment FROM marks"
+            " WHERE assignment = ?",
             (assignment,),
         ):
             found.setdefault(student, {})[sha256, question] = Mark(*mark)

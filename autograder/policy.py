@@ -45,8 +45,10 @@ class Grade:
     def total(self) -> float | None:
         """Points of all questions but the unmarked ones, less the deduction.
 
-        None where one of them could not be graded.
+        None where one of them could not be graded, or the file can't be used.
         """
+        if self.attempt.status == "invalid":
+            return None
         counted = [points for name, points in self.points.items() if name not in self.unmarked]
         known = [points for points in counted if points is not None]
         return max(0.0, sum(known) - self.deduction) if len(known) == len(counted) else None
@@ -55,7 +57,8 @@ class Grade:
         """What the history of grades keeps, as JSON values."""
         return {
             "file": self.attempt.sha256[:12], "status": self.attempt.status, "total": self.total,
-            "points": dict(self.points), "late_days": self.late_days, "deduction": self.deduction,
+            "possible": self.possible, "points": dict(self.points),
+            "comments": dict(self.comments), "deduction": self.deduction,
         }  # fmt: skip
 
 
@@ -72,47 +75,80 @@ def grade(
     grades = [_of_attempt(assignment, attempt, marks) for attempt in attempts]
     if assignment.policy.counts == "latest":
         return grades[-1]
-    known = [one for one in grades if one.total is not None]
-    return max(reversed(known), key=lambda one: one.total or 0.0, default=grades[-1])
+    known = [one for one in grades if not needs_a_person(one.attempt) and one.total is not None]
+    return max(reversed(known), key=lambda one: _automatic(assignment, one), default=grades[-1])
 
 
 def differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[str]:
     """What changed between two records of a grade, in words; nothing if the same is given."""
+    before, after = (f"{_shown(one['total'])} of {_shown(one['possible'])}" for one in (old, new))
+    if before != after:
+        yield f"total {before} -> {after}"
     if old["file"] != new["file"]:
         yield "another attempt counts"
     for question in dict.fromkeys((*old["points"], *new["points"])):
         before, after = old["points"].get(question), new["points"].get(question)
         if before != after:
             yield f"{question}: {_shown(before)} -> {_shown(after)}"
-    for name, unit in (("deduction", " points for lateness"), ("status", "")):
-        if old[name] != new[name]:
-            yield f"{_shown(old[name])} -> {_shown(new[name])}{unit}"
+    if old["deduction"] != new["deduction"]:
+        yield f"{_shown(old['deduction'])} -> {_shown(new['deduction'])} points for lateness"
+    if old["status"] != new["status"]:
+        yield f"{old['status']} -> {new['status']}"
+    if old["comments"] != new["comments"]:
+        yield "another comment"
 
 
-def _shown(value: float | str | None) -> str:
-    if value is None:
-        return "none"
-    return value if isinstance(value, str) else f"{round(value, 4):g}"
+def needs_a_person(attempt: Attempt) -> bool:
+    """Whether the attempt has no grade yet."""
+    return attempt.status in ("invalid", "flagged", "infrastructure")
+
+
+def _shown(value: float | None) -> str:
+    return "none" if value is None else f"{round(value, 4):g}"
+
+
+def _automatic(assignment: Assignment, one: Grade) -> float:
+    """Points less lateness, by the checks alone: marks come later, and don't choose an attempt."""
+    checked = {n: q.possible for n, q in assignment.questions.items() if not q.manual}
+    share = min(1.0, one.late_days * assignment.policy.late_percent_per_day / 100)
+    earned = sum(one.points[name] or 0.0 for name in checked)
+    return max(0.0, earned - share * sum(checked.values()))
 
 
 def _of_attempt(
     assignment: Assignment, attempt: Attempt, marks: Mapping[tuple[str, str], Mark]
 ) -> Grade:
-    manual = {name for name, question in assignment.questions.items() if question.manual}
-    given = {
-        name: marks[attempt.sha256, name] for name in manual if (attempt.sha256, name) in marks
-    }
+    given, notes = _marks(assignment, attempt, marks)
     points = {
         name: given[name].points if name in given else attempt.points(name)
         for name in assignment.questions
     }
     comments = {name: mark.comment for name, mark in given.items() if mark.comment}
-    unmarked = tuple(name for name in assignment.questions if name in manual - {*given})
+    unmarked = tuple(n for n, q in assignment.questions.items() if q.manual and n not in given)
     possible = sum(q.possible for n, q in assignment.questions.items() if n not in unmarked)
-    days, notes = _late_days(assignment.policy, attempt)
+    days, late = _late_days(assignment.policy, attempt)
     percent = min(100.0, days * assignment.policy.late_percent_per_day)
-    deduction = possible * percent / 100
-    return Grade(attempt, points, comments, unmarked, possible, days, deduction, notes)
+    return Grade(
+        attempt, points, comments, unmarked, possible, days, possible * percent / 100,
+        (*notes, *late),
+    )  # fmt: skip
+
+
+def _marks(
+    assignment: Assignment, attempt: Attempt, marks: Mapping[tuple[str, str], Mark]
+) -> tuple[dict[str, Mark], list[str]]:
+    """The marks that hold, by question, and a note for each that does not."""
+    given, notes = {}, []
+    for name, question in assignment.questions.items():
+        mark = marks.get((attempt.sha256, name)) if question.manual else None
+        if mark and mark.possible == question.possible:
+            given[name] = mark
+        elif mark:
+            notes.append(
+                f"{name} was marked {_shown(mark.points)} of {_shown(mark.possible)}; now it has "
+                f"{_shown(question.possible)} points, and has to be marked again."
+            )
+    return given, notes
 
 
 def _late_days(policy: Policy, attempt: Attempt) -> tuple[int, tuple[str, ...]]:

@@ -2,7 +2,7 @@
 
 import argparse
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import fields
 from pathlib import Path
 
@@ -13,10 +13,11 @@ from autograder.gradebook import Gradebook, GradebookError, Terms
 from autograder.identity import judging_identity
 from autograder.intake import Roster
 from autograder.measured import Band
+from autograder.policy import needs_a_person
 from autograder.report.answers import code, rubrics
 from autograder.report.exports import Batch, Person, export
 from autograder.report.manual import read_sheet, write_sheets
-from autograder.report.summary import needs_a_person, plain, print_summary, print_table
+from autograder.report.summary import plain, print_summary, print_table
 from autograder.results import Results
 from autograder.validity import record
 from autograder.validity.record import Calibration
@@ -28,31 +29,30 @@ PERSON = tuple(field.name for field in fields(Person))
 def report(options: argparse.Namespace, config: Config) -> int:
     """Write all pages of a folder anew; the exit status."""
     with opened(options.out) as gradebook:
-        return max(
-            (publish(gradebook, terms, config, options) for terms in _known(gradebook, config)),
-            default=0,
-        )
+        known = _known(gradebook, config)
+        _current(known, config)
+        return max((publish(gradebook, terms, config, options) for terms in known), default=0)
 
 
 def publish(gradebook: Gradebook, terms: Terms, config: Config, options: argparse.Namespace) -> int:
     """Write grades and pages, print the table and what needs a person; the exit status."""
     results = Results(gradebook, terms, config, options.out)
+    print_new_grades(results)  # before any file, so that what is shown is in the history
     results.write(
         _bands(options.root, terms.assignment), _known_code(options.root, terms.assignment)
     )
-    _print_changes(results)
-    waiting = gradebook.waiting(terms.assignment)
     console = Console()
     print_table(console, terms.assignment, results.assignment, results.grades)
-    print_summary(console, results.assignment, results.grades, waiting)
+    print_summary(console, results.assignment, results.grades, results.waiting)
     _lines(f"grades:    {results.folder / 'grades.csv'}",
            f"class:     {results.folder / 'class.html'}",
            f"feedback:  {results.folder / 'feedback'}",
            f"notebooks: {results.executed.folder}",
            f"gradebook: {options.out / GRADEBOOK}")  # fmt: skip
     open_ = any(needs_a_person(one.attempt) or one.total is None for one in results.grades)
-    status = 1 if waiting or open_ else 0
-    _lines(f"Exit status {status}: {'some are not graded' if status else 'all are graded'}.")
+    status = 1 if results.waiting or open_ else 0
+    told = "some are not graded" if status else "all are graded, as far as checks can do that"
+    _lines(f"Exit status {status}: {told}.")
     return status
 
 
@@ -81,9 +81,13 @@ def export_grades(options: argparse.Namespace, config: Config) -> int:
         results = Results(gradebook, _one(gradebook, config, options.name), config, options.out)
         ending = "zip" if options.format == "gradescope" else "csv"
         path = options.to or results.folder / f"{options.format}.{ending}"
+        path = path / f"{options.format}.{ending}" if path.is_dir() else path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        print_new_grades(results)
         batch = Batch(
-            results.assignment, results.grades, people, options.without_manual, options.column
-        )
+            results.assignment, results.grades, people, options.without_manual,
+            results.waiting, options.column,
+        )  # fmt: skip
         words = export(options.format, path, batch)
     _lines(*map(plain, words), f"written: {path}")
     return 1 if any("no grade" in told for told in words) else 0
@@ -99,28 +103,38 @@ def opened(out: Path) -> Iterator[Gradebook]:
         yield gradebook
 
 
-def _known(gradebook: Gradebook, config: Config) -> Iterator[Terms]:
-    """What was graded here, and is in grading.yml as it was judged."""
-    for terms in gradebook.terms():
-        if terms.assignment not in config.assignments:
-            _lines(f"{terms.assignment}: left as it is, grading.yml has no such assignment.")
-        elif terms.settings != judging_identity(config.assignment(terms.assignment)):
+def _known(gradebook: Gradebook, config: Config) -> list[Terms]:
+    """What was graded here, and is in grading.yml.
+
+    Raises:
+        GradebookError: there is nothing.
+    """
+    known = [*gradebook.terms()]
+    for terms in (one for one in known if one.assignment not in config.assignments):
+        _lines(f"{terms.assignment}: left as it is, grading.yml has no such assignment.")
+    if not known:
+        raise GradebookError("Nothing was graded in this folder yet.")
+    return [terms for terms in known if terms.assignment in config.assignments]
+
+
+def _current(known: Iterable[Terms], config: Config) -> None:
+    """Raise GradebookError if the verdicts of one are not those of grading.yml."""
+    for terms in known:
+        if terms.settings != judging_identity(config.assignment(terms.assignment)):
             raise GradebookError(
                 f"{terms.assignment}: points or thresholds in grading.yml have changed since it "
                 "was judged. Run autograder rejudge with this folder first."
             )
-        else:
-            yield terms
 
 
 def _one(gradebook: Gradebook, config: Config, name: str | None) -> Terms:
     """The terms of an assignment; of the only one, if no name is given."""
     known = {terms.assignment: terms for terms in _known(gradebook, config)}
-    if name is None and len(known) == 1:
-        return next(iter(known.values()))
+    name = next(iter(known)) if name is None and len(known) == 1 else name
     if name not in known:
         told = f"has no results of {name}" if name else "has several assignments"
         raise ConfigError(f"The folder {told}. Give the name of one of: {', '.join(known)}.")
+    _current([known[name]], config)
     return known[name]
 
 
@@ -146,8 +160,8 @@ def _known_code(root: Path, name: str) -> list[str]:
     return [code(_solved(root, name)), code(given.read_bytes() if given.is_file() else b"")]
 
 
-def _print_changes(results: Results) -> None:
-    """Whose grade is another one than when grades were last written, and why."""
+def print_new_grades(results: Results) -> None:
+    """Put new grades into the history, and tell whose is another one than before, and why."""
     if changes := results.note_changes():
         _lines(f"Grades that changed since they were last written ({len(changes)}):")
         _lines(*(f"  {plain(student)}: {plain(why)}" for student, why in changes))

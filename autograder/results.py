@@ -4,8 +4,12 @@ All of it is made from gradebook, executed notebooks and grading.yml whenever it
 """
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
+
+from rich.console import Console
+from rich.progress import track
 
 from autograder import measured
 from autograder.config import Config
@@ -16,10 +20,12 @@ from autograder.policy import Grade, differences, grade
 from autograder.report.answers import answers, code
 from autograder.report.classroom import Student, write_class_report
 from autograder.report.feedback import write_feedback
-from autograder.report.grades import write_grades
+from autograder.report.grades import write_grades, write_history
 from autograder.report.manual import Answer
 from autograder.report.notebook_page import write_notebook_page
 from autograder.report.similarity import places
+
+LATER = "What was handed in last is not graded yet: this is an earlier attempt."
 
 
 class Results:
@@ -38,12 +44,21 @@ class Results:
         self._similarity = config.similarity
 
     @cached_property
+    def waiting(self) -> list[str]:
+        """Students whose last file is not graded yet."""
+        return self.gradebook.waiting(self.terms.assignment)
+
+    @cached_property
     def grades(self) -> list[Grade]:
         """One a student, sorted by student."""
         marks = self.gradebook.ledger.marks(self.terms.assignment)
-        return [
+        found = [
             grade(self.assignment, attempts, marks.get(attempts[-1].student, {}))
             for attempts in self.gradebook.by_student(self.terms)
+        ]
+        return [
+            replace(one, notes=(LATER, *one.notes)) if one.attempt.student in self.waiting else one
+            for one in found
         ]
 
     def note_changes(self) -> list[tuple[str, str]]:
@@ -68,8 +83,11 @@ class Results:
         """
         self.folder.mkdir(parents=True, exist_ok=True)
         write_grades(self.folder / "grades.csv", self.assignment, self.grades)
+        history = self.gradebook.ledger.grades(self.terms.assignment)
+        write_history(self.folder / "history.csv", history)
         students, codes = [], {}
-        for one in self.grades:
+        quiet = not Console().is_terminal
+        for one in track(self.grades, "pages", transient=True, disable=quiet):
             self.executed.publish(one.attempt)
             students.append(self._student(one, bands))
             codes[one.attempt.student] = code(self.executed.read(one.attempt))
@@ -96,14 +114,13 @@ class Results:
         )
 
     def answers(self) -> Iterator[Answer]:
-        """What students wrote for the manual questions."""
+        """What students wrote for the manual questions; "" where the run left no notebook."""
         marks = self.gradebook.ledger.marks(self.terms.assignment)
         manual = [name for name, question in self.assignment.questions.items() if question.manual]
         for one in self.grades:
-            if notebook := self.executed.read(one.attempt):
-                student, sha256 = one.attempt.student, one.attempt.sha256
-                cells = answers(notebook)
-                for name in manual:
-                    text = "\n\n".join(source for _, source in cells.get(name, ()))
-                    mark = marks.get(student, {}).get((sha256, name))
-                    yield Answer(student, sha256, name, text, mark)
+            student, sha256 = one.attempt.student, one.attempt.sha256
+            cells = answers(self.executed.read(one.attempt))
+            for name in manual if one.attempt.status != "invalid" else ():
+                text = "\n\n".join(source for _, source in cells.get(name, ()))
+                mark = marks.get(student, {}).get((sha256, name))
+                yield Answer(student, sha256, name, text, None if name in one.unmarked else mark)

@@ -45,7 +45,7 @@ CREATE TABLE earlier_verdicts (
 );
 CREATE TABLE marks (
     assignment TEXT NOT NULL, student TEXT NOT NULL, sha256 TEXT NOT NULL, question TEXT NOT NULL,
-    points REAL NOT NULL, comment TEXT NOT NULL, given TEXT NOT NULL,
+    points REAL NOT NULL, possible REAL NOT NULL, comment TEXT NOT NULL, given TEXT NOT NULL,
     PRIMARY KEY (assignment, student, sha256, question)
 );
 CREATE TABLE grades (

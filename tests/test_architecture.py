@@ -33,6 +33,7 @@ ALLOWED = {
         "publish",
         "release",
         "report",
+        "results",
     },
     "publish": {
         "config",
@@ -40,6 +41,7 @@ ALLOWED = {
         "identity",
         "intake",
         "measured",
+        "policy",
         "report",
         "results",
         "validity",

@@ -64,7 +64,7 @@ def measured(folder: Path) -> Path:
         predictions("gap", labels, wrong),
     ]  # fmt: skip
     given = attempt(passed(ASSIGNMENT, training__gap="failed"))
-    mark = {(given.sha256, "reflection"): Mark(2.5, "Why?\nSee the second plot.")}
+    mark = {(given.sha256, "reflection"): Mark(2.5, 4, "Why?\nSee the second plot.")}
     path = folder / "measured.html"
     write_feedback(path, ASSIGNMENT, grade(ASSIGNMENT, [given], mark), records, [BAND])
     return path

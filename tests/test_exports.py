@@ -48,7 +48,7 @@ def graded(assignment, student="ada", mark=3.0, lost=0.0, **changed):
         NAME, "v", student, "5ha", f"in/{student}.ipynb", "graded", "", (), tuple(results),
         submitted="2026-12-01T10:00:00+00:00",
     )  # fmt: skip
-    marks = {} if mark is None else {("5ha", "reflection"): Mark(mark)}
+    marks = {} if mark is None else {("5ha", "reflection"): Mark(mark, 4)}
     return grade(assignment, [replace(attempt, **changed)], marks)
 
 

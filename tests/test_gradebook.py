@@ -174,10 +174,14 @@ def test_old_verdicts_stay_when_new_ones_come(gradebook, tmp_path):
 def test_marks_come_back_by_student_file_and_question(gradebook):
     ledger = gradebook.ledger
     ledger.mark(
-        "a", {("ada", "1", "essay"): Mark(2.5, "why?\nSee §2"), ("bob", "1", "essay"): Mark(0)}
+        "a",
+        {("ada", "1", "essay"): Mark(2.5, 4, "why?\nSee §2"), ("bob", "1", "essay"): Mark(0, 4)},
     )
-    ledger.mark("a", {("ada", "1", "essay"): Mark(3)})
-    assert ledger.marks("a") == {"ada": {("1", "essay"): Mark(3)}, "bob": {("1", "essay"): Mark(0)}}
+    ledger.mark("a", {("ada", "1", "essay"): Mark(3, 4)})
+    assert ledger.marks("a") == {
+        "ada": {("1", "essay"): Mark(3, 4)},
+        "bob": {("1", "essay"): Mark(0, 4)},
+    }
     assert ledger.marks("other") == {}
 
 
@@ -209,5 +213,5 @@ def test_a_gradebook_of_the_format_before_gets_the_new_tables(tmp_path):
             "DROP TABLE marks; DROP TABLE grades; DROP TABLE earlier_verdicts;PRAGMA user_version=2"
         )
     with closing(Gradebook(path)) as again:
-        again.ledger.mark("a", {("ada", "1", "essay"): Mark(1)})
+        again.ledger.mark("a", {("ada", "1", "essay"): Mark(1, 4)})
         assert [a.student for a in again.attempts("a")] == ["ada"]

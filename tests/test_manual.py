@@ -75,7 +75,11 @@ def faults(path, assignment, given):
 def test_one_row_an_answer_with_the_marks_that_exist(tmp_path, assignment):
     write_sheets(
         tmp_path, assignment,
-        [answer("ada", mark=Mark(2.5, "- short")), answer("ben", question="essay"), answer("ben")],
+        [
+            answer("ada", mark=Mark(2.5, 4, "- short")),
+            answer("ben", question="essay"),
+            answer("ben"),
+        ],
     )  # fmt: skip
     rows = sheet(tmp_path)
     assert list(rows[0]) == HEADER.split(",")
@@ -135,16 +139,16 @@ def test_marks_come_back_for_every_student(tmp_path, assignment, delimiter, enco
 
     marks = read_sheet(filled(tmp_path, fill, delimiter, encoding), assignment, known(*HOSTILE))
     assert marks == {
-        (s, sha(s), "reflection"): Mark(3.25 if n % 2 else 1.5, f"line 1; {n}\nline, 2 ž")
+        (s, sha(s), "reflection"): Mark(3.25 if n % 2 else 1.5, 4, f"line 1; {n}\nline, 2 ž")
         for n, s in enumerate(HOSTILE)
     }
 
 
 def test_a_sheet_that_nobody_touched_gives_the_marks_that_it_was_made_with(tmp_path, assignment):
-    given = [answer(s, mark=Mark(0.1 + 0.2, "=good; 'yes'")) for s in HOSTILE]
+    given = [answer(s, mark=Mark(0.1 + 0.2, 4, "=good; 'yes'")) for s in HOSTILE]
     write_sheets(tmp_path, assignment, [*given, answer("new")])
     marks = read_sheet(tmp_path / "manual.csv", assignment, known(*HOSTILE, "new"))
-    assert marks == {(s, sha(s), "reflection"): Mark(0.3, "=good; 'yes'") for s in HOSTILE}
+    assert marks == {(s, sha(s), "reflection"): Mark(0.3, 4, "=good; 'yes'") for s in HOSTILE}
 
 
 def test_names_may_be_written_in_another_unicode_form(tmp_path, assignment):
@@ -160,7 +164,7 @@ def test_columns_and_rows_may_move_and_answers_may_be_dropped(tmp_path, assignme
         header="Mine,Points,Comment,Question,Student,File",
     )  # fmt: skip
     assert read_sheet(path, assignment, known("ada")) == {
-        ("ada", sha("ada"), "reflection"): Mark(0.0, "")
+        ("ada", sha("ada"), "reflection"): Mark(0.0, 4, "")
     }
 
 
@@ -278,7 +282,7 @@ class Page(html.parser.HTMLParser):
 
 def test_the_page_has_a_section_a_question_with_rubric_and_answers(tmp_path, assignment):
     answers = [
-        answer("ada", "The **CNN** wins.", Mark(2.5, "fine & good")),
+        answer("ada", "The **CNN** wins.", Mark(2.5, 4, "fine & good")),
         answer("ben", "A list:\n\n- one\n- two"), answer("ben", "  ", question="essay"),
     ]  # fmt: skip
     write_sheets(tmp_path, assignment, answers, {"reflection": "**Rubric, 4 points.** One each:"})
@@ -305,7 +309,7 @@ x
 
 
 def test_an_answer_can_not_become_markup_or_ask_for_anything(tmp_path, assignment):
-    mark = Mark(1, EVIL)
+    mark = Mark(1, 4, EVIL)
     write_sheets(tmp_path, assignment, [answer(EVIL, EVIL, mark)], {"reflection": "<b>x</b>"})
     page = Page(tmp_path)
     assert {"script", "img", "a", "b", "iframe", "link"}.isdisjoint(tag for tag, _ in page.tags)

@@ -45,13 +45,15 @@ def attempt(assignment, lost=0.0, submitted=None, sha256="sha", status="passed",
 def test_what_waits_for_a_person_is_in_neither_total_nor_possible_points(assignment):
     given = grade(assignment, [attempt(assignment)], {})
     assert (given.total, given.possible, given.unmarked) == (38, 38, ("reflection",))
-    marked = grade(assignment, [attempt(assignment)], {("sha", "reflection"): Mark(2.5, "clear")})
+    marked = grade(
+        assignment, [attempt(assignment)], {("sha", "reflection"): Mark(2.5, 4, "clear")}
+    )
     assert (marked.total, marked.possible, marked.unmarked) == (40.5, 42, ())
     assert marked.comments == {"reflection": "clear"}
 
 
 def test_a_mark_belongs_to_the_file_that_was_read(assignment):
-    given = grade(assignment, [attempt(assignment)], {("another", "reflection"): Mark(2.5)})
+    given = grade(assignment, [attempt(assignment)], {("another", "reflection"): Mark(2.5, 4)})
     assert given.unmarked == ("reflection",)
 
 
@@ -120,11 +122,47 @@ def test_of_equal_attempts_the_last_counts_and_one_without_total_never_as_best(a
     assert grade(best, [open_], {}).attempt is open_
 
 
+def test_a_file_that_can_not_be_used_has_no_total_even_where_no_check_is_asked(assignment):
+    asked = {"reflection": assignment.questions["reflection"]}
+    manual = assignment.model_copy(update={"questions": asked})
+    broken = Attempt(NAME, "v", "ada", "sha", "x", "invalid", "", (), ())
+    assert grade(manual, [broken], {}).total is None
+
+
 def test_a_change_of_a_grade_is_told(assignment):
     before = grade(assignment, [attempt(assignment)], {}).record()
     assert list(differences(before, before)) == []
-    after = grade(assignment, [attempt(assignment, 1)], {("sha", "reflection"): Mark(3)}).record()
-    assert list(differences(before, after)) == ["conv_size: 3 -> 2", "reflection: none -> 3"]
+    after = grade(
+        assignment, [attempt(assignment, 1)], {("sha", "reflection"): Mark(3, 4)}
+    ).record()
+    assert list(differences(before, after)) == [
+        "total 38 of 38 -> 40 of 42", "conv_size: 3 -> 2", "reflection: none -> 3",
+    ]  # fmt: skip
+    told = grade(assignment, [attempt(assignment, 1)], {("sha", "reflection"): Mark(3, 4, "Good.")})
+    assert list(differences(after, told.record())) == ["another comment"]
+
+
+def test_a_mark_of_other_possible_points_does_not_count(assignment):
+    given = grade(assignment, [attempt(assignment)], {("sha", "reflection"): Mark(2, 2)})
+    assert (given.total, given.unmarked) == (38, ("reflection",))
+    assert given.notes == (
+        "reflection was marked 2 of 2; now it has 4 points, and has to be marked again.",
+    )
+
+
+def test_an_attempt_that_needs_a_person_is_never_the_best(assignment):
+    best = with_policy(assignment, counts="best")
+    honest = attempt(best, 3, sha256="honest")
+    for kind in ("flagged", "infrastructure", "invalid"):
+        assert grade(best, [honest, attempt(best, sha256="x", kind=kind)], {}).attempt is honest
+
+
+def test_marks_do_not_choose_the_best_attempt(assignment):
+    best = with_policy(assignment, counts="best")
+    first, last = attempt(best, sha256="first"), attempt(best, sha256="last")
+    for points in (0, 4):
+        marks = {("first", "reflection"): Mark(points, 4)}
+        assert grade(best, [first, last], marks).attempt is last
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ from datetime import datetime
 import pytest
 
 from autograder import cli
+from autograder.grade import file_stem
 from autograder.gradebook import Gradebook
 from tests import tiny
 
@@ -101,11 +102,13 @@ def test_a_due_date_counts_without_running_or_judging(graded, capsys):
     run(root, "report", out)
     assert (table(out)["ada"]["total"], table(out)["bob"]["total"]) == ("6.3", "1")
     assert (table(out)["ada"]["late_days"], table(out)["ada"]["deduction"]) == ("1", "0.7")
-    assert "ada: 0 -> 0.7 points for lateness" in capsys.readouterr().out
+    assert "ada: total 7 of 7 -> 6.3 of 7; 0 -> 0.7 points for lateness" in capsys.readouterr().out
     set_policy(root)
     run(root, "report", out)
     assert history(out)["ada"] == [
-        (7, ""), (6.3, "0 -> 0.7 points for lateness"), (7, "0.7 -> 0 points for lateness"),
+        (7, ""),
+        (6.3, "total 7 of 7 -> 6.3 of 7; 0 -> 0.7 points for lateness"),
+        (7, "total 6.3 of 7 -> 7 of 7; 0.7 -> 0 points for lateness"),
     ]  # fmt: skip
 
 
@@ -117,7 +120,7 @@ def test_changed_points_have_to_be_judged_before_they_are_shown(graded, capsys):
     assert run(root, "report", out) == 2
     assert "Run autograder rejudge" in capsys.readouterr().err
     run(root, "rejudge", out)
-    assert "ada: size: 3 -> 5" in capsys.readouterr().out
+    assert "ada: total 7 of 7 -> 9 of 9; size: 3 -> 5" in capsys.readouterr().out
     assert [total for total, _ in history(out)["ada"]] == [7, 9]
     assert run(root, "report", out) == 1
 
@@ -130,7 +133,7 @@ def test_marks_of_a_sheet_count(graded, capsys):
     row = table(out)["ada"]
     assert (row["why"], row["total"], row["possible"], row["waiting"]) == ("4.5", "11.5", "12", "")
     assert table(out)["bob"]["waiting"] == "why"
-    assert "ada: why: none -> 4.5" in capsys.readouterr().out
+    assert "ada: total 7 of 7 -> 11.5 of 12; why: none -> 4.5" in capsys.readouterr().out
     page = (out / tiny.NAME / "feedback" / "ada.html").read_text()
     assert "A person gave these points." in page
 
@@ -176,3 +179,59 @@ def test_wrong_use_is_told(graded, arguments, message, capsys):
     seen = capsys.readouterr().err
     assert message in seen
     assert "Traceback" not in seen
+
+
+def test_a_mark_does_not_outlive_the_points_it_was_given_for(graded):
+    root, out = graded
+    run(root, "manual", out)
+    run(root, "manual", out, "--read", fill(out, ada="5"))
+    raw = tiny.settings()
+    raw["assignments"][tiny.NAME]["questions"]["why"]["points"] = 2
+    tiny.write_settings(root, raw)
+    run(root, "rejudge", out)
+    row = table(out)["ada"]
+    assert (row["why"], row["total"], row["possible"], row["waiting"]) == ("", "7", "7", "why")
+    assert "has to be marked again" in row["note"]
+    assert history(out)["ada"][-1] == (7, "total 12 of 12 -> 7 of 7; why: 5 -> none")
+
+
+def test_who_waits_has_no_grade_in_an_export(graded, capsys):
+    root, out = graded
+    with closing(sqlite3.connect(out / "gradebook.sqlite")) as db:
+        db.execute("UPDATE handed_in SET sha256 = 'newer' WHERE student = 'ada'")
+        db.commit()
+    capsys.readouterr()
+    assert run(root, "export", out, "--format", "csv", "--without-manual", "--to", out) == 1
+    told = capsys.readouterr().out
+    assert "ada (not graded yet)" in told
+    with (out / "csv.csv").open(newline="", encoding="utf-8-sig") as file:
+        totals = {row["student"]: row["total"] for row in csv.DictReader(file)}
+    assert totals == {"ada": "", "bob": "1", "hal": ""}
+    run(root, "report", out)
+    assert "not graded yet: this is an earlier attempt" in table(out)["ada"]["note"]
+
+
+def test_an_answer_whose_notebook_is_lost_can_be_marked(graded):
+    root, out = graded
+    for path in (out / tiny.NAME / "executed" / "all").glob("ada-*"):
+        path.unlink()
+    run(root, "manual", out)
+    run(root, "manual", out, "--read", fill(out, ada="1"))
+    assert table(out)["ada"]["why"] == "1"
+
+
+def test_a_time_that_is_learnt_later_counts(graded):
+    """The same file, first in a plain folder, then in a platform's download."""
+    _, out = graded
+    with closing(Gradebook(out / "gradebook.sqlite")) as gradebook:
+        (ada,) = [a for a in gradebook.attempts(tiny.NAME) if a.student == "ada"]
+        later = {("ada", ada.sha256): "2026-12-01T00:00:00+00:00", ("bob", "other"): "2026-12-02"}
+        gradebook.learn_times(tiny.NAME, later)
+        gradebook.learn_times(tiny.NAME, {("ada", ada.sha256): "2027-01-01T00:00:00+00:00"})
+        times = {a.student: a.submitted for a in gradebook.attempts(tiny.NAME)}
+    assert times == {"ada": "2026-12-01T00:00:00+00:00", "bob": None, "hal": None}
+
+
+def test_no_student_can_take_the_files_of_another():
+    assert file_stem("bruno (1)") != file_stem(file_stem("bruno (1)"))
+    assert file_stem("ada") == "ada"

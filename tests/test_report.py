@@ -15,7 +15,7 @@ from autograder.gradebook import Attempt
 from autograder.judge import CaseResult, Run, judge
 from autograder.ledger import Mark
 from autograder.policy import grade
-from autograder.report.feedback import write_feedback
+from autograder.report.feedback import MARKS, write_feedback
 from autograder.report.grades import as_text, from_text, shown, write_grades
 from tests.conftest import NAME
 
@@ -68,7 +68,7 @@ def test_a_persons_mark_counts_for_its_file(tmp_path, assignment):
     attempts = [attempt(passed(assignment), student) for student in ("ada", "ben")]
     mine, other = table(
         tmp_path, assignment, [attempts[0], replace(attempts[1], sha256="newer")],
-        {("sha", "reflection"): Mark(2.5)},
+        {("sha", "reflection"): Mark(2.5, 4)},
     )  # fmt: skip
     assert (mine["reflection"], mine["total"], mine["possible"]) == ("2.5", "40.5", "42")
     assert (mine["waiting"], other["waiting"]) == ("", "reflection")
@@ -153,8 +153,9 @@ def test_a_page_shows_score_checks_and_hints(tmp_path, assignment):
     assert "hint for logits" in seen.text
 
 
-def test_hidden_checks_show_their_name_and_outcome_only(tmp_path, assignment):
-    seen = page(tmp_path, assignment, attempt(passed(assignment, cnn__pixel_order="failed")))
+@pytest.mark.parametrize("status", list(MARKS))
+def test_hidden_checks_show_their_name_and_outcome_only(tmp_path, assignment, status):
+    seen = page(tmp_path, assignment, attempt(passed(assignment, cnn__pixel_order=status)))
     assert "pixel order" in seen.text
     assert "measured for pixel_order" not in seen.text
     assert "hint for pixel_order" not in seen.text
@@ -202,7 +203,7 @@ def test_a_budget_of_a_hidden_check_is_not_shown(tmp_path, assignment):
 def test_a_persons_points_and_what_waits_for_one(tmp_path, assignment):
     given = attempt(passed(assignment))
     waiting = page(tmp_path, assignment, given)
-    marked = page(tmp_path, assignment, given, {("sha", "reflection"): Mark(2.5)})
+    marked = page(tmp_path, assignment, given, {("sha", "reflection"): Mark(2.5, 4)})
     assert "reflection – of 4" in words(waiting)
     assert "a person reads and marks it: reflection" in words(waiting)
     assert "40.5 of 42 points" in words(marked)
@@ -219,7 +220,7 @@ def test_lateness_and_corrections_are_told(tmp_path, assignment):
     assert "35.72 of 38 points" in seen
     assert "3 days begun" in seen
     assert "2.28 points are deducted" in seen
-    assert "Corrections made at intake: A check cell was put back." in seen
+    assert "About this submission: A check cell was put back." in seen
     assert "Ada L. (ada) · attempt 2 · handed in 2026-12-03 13:00 UTC" in seen
 
 

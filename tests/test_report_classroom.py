@@ -182,7 +182,7 @@ def test_who_needs_a_person_and_why(tmp_path, assignment):
         student(assignment, "emil", status="partial", reason="died in cell 29"),
         student(assignment, "fay", status="flagged", reason="changed torch"),
         student(assignment, "ida", status="infrastructure", reason="no memory"),
-        student(assignment, "ada", marks={("sha", "reflection"): Mark(3)}),
+        student(assignment, "ada", marks={("sha", "reflection"): Mark(3, 4)}),
     ]
     seen = page(tmp_path, assignment, class_)
     for who, why in (("gustav", "A web page."), ("fay", "changed torch"), ("ida", "no memory")):
@@ -193,7 +193,7 @@ def test_who_needs_a_person_and_why(tmp_path, assignment):
 
 
 def test_totals_in_per_cent_where_some_answers_are_marked(tmp_path, assignment):
-    marked = student(assignment, "a", marks={("sha", "reflection"): Mark(4)})
+    marked = student(assignment, "a", marks={("sha", "reflection"): Mark(4, 4)})
     seen = page(tmp_path, assignment, [marked, student(assignment, "b")])
     assert "100 % of what could be given so far in the middle (median), of 100" in seen.text
 

@@ -78,8 +78,12 @@ class Batch:
         """
         if unknown := sorted(set(only) - {one.student for one in inbox.found}):
             raise ConfigError(f"--only: the inbox has no submission of {', '.join(unknown)}.")
-        named = (one for one in inbox.found if not only or one.student in only)
+        named = [one for one in inbox.found if not only or one.student in only]
         in_order = [self._waiting(one) for one in named]
+        self.gradebook.learn_times(self.release.name, {
+            (waiting.student, waiting.sha256): found.submitted.isoformat()
+            for found, waiting in zip(named, in_order, strict=True) if found.submitted
+        })  # fmt: skip
         chosen = {(waiting.student, waiting.sha256): waiting for waiting in in_order}
         counting = {waiting.student: waiting.sha256 for waiting in in_order}  # the last attempt
         self._begin(counting)

@@ -3,6 +3,7 @@
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 from pathlib import Path
@@ -12,6 +13,8 @@ import nbformat
 
 from autograder.gradebook import Attempt
 from autograder.intake import Submission
+
+HASHED = re.compile("-[0-9a-f]{8}$")
 
 
 class Executed:
@@ -85,6 +88,6 @@ def file_stem(student: str) -> str:
     """A safe file name for a student; a hash keeps it unique where characters were replaced."""
     plain = "".join(c if c.isalnum() or c in "-_" else "_" for c in student)
     plain = plain.encode()[:120].decode(errors="ignore")  # file systems count bytes
-    return (
-        plain if plain == student else f"{plain}-{hashlib.sha256(student.encode()).hexdigest()[:8]}"
-    )
+    if plain == student and not HASHED.search(plain):  # or one student could choose another's name
+        return plain
+    return f"{plain}-{hashlib.sha256(student.encode()).hexdigest()[:8]}"

@@ -16,7 +16,6 @@ import numpy as np
 from autograder.config import Assignment
 from autograder.judge import CaseResult
 from autograder.measured import Accuracy, Size
-from autograder.notebook import printable
 from autograder.policy import Grade
 from autograder.report.class_charts import (
     accuracy_chart,
@@ -25,7 +24,7 @@ from autograder.report.class_charts import (
     totals_chart,
 )
 from autograder.report.grades import shown
-from autograder.report.pages import PAGES, headline
+from autograder.report.pages import PAGES, headline, save
 from autograder.report.similarity import Place
 from autograder.report.summary import MEANING
 
@@ -83,7 +82,7 @@ def write_class_report(
         untimed=sum(bool(assignment.policy.due) and not g.attempt.submitted for g in grades),
         places=_top(places, PLACES),
     )  # fmt: skip
-    path.write_text(printable(page), encoding="utf-8")
+    save(path, page)
 
 
 def _top(rows: Sequence[Any], most: int) -> Top:

@@ -110,11 +110,10 @@ def _told(assignment: Assignment, result: CaseResult) -> dict[str, Any]:
     """What a student may read of a check: of a hidden one only whether it passed."""
     secret = result.hidden and result.question not in assignment.released
     verdict = result.verdict
-    outcome = secret and verdict.status in ("passed", "failed")
     return {
         "name": result.case, "hidden": result.hidden, "status": verdict.status,
         "points": shown(result.points), "possible": shown(result.possible),
-        "rationale": "Hidden: only its outcome is shown." if outcome else verdict.rationale,
+        "rationale": "Hidden: only its outcome is shown." if secret else verdict.rationale,
         "hint": "" if secret else verdict.hint,
     }  # fmt: skip
 

@@ -1,8 +1,9 @@
 """grades.csv: one row a student, one column a question in the assignment's order."""
 
 import csv
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 from autograder.config import Assignment
 from autograder.notebook import printable
@@ -41,6 +42,18 @@ def row(assignment: Assignment, grade: Grade) -> list[str]:
         as_text(notes.replace("\n", " ")[:1000]),
         as_text(Path(attempt.source).name),
     ]
+
+
+def write_history(path: Path, grades: Mapping[str, Sequence[Mapping[str, Any]]]) -> None:
+    """Write every grade that was given: one row each time that a student's grade changed."""
+    header = ("student", "given", "total", "possible", "status", "why")
+    rows = (
+        (as_text(student), one["given"], shown(one["total"]), shown(one["possible"]),
+         one["status"], as_text(one["why"]))
+        for student, given in sorted(grades.items())
+        for one in given
+    )  # fmt: skip
+    write_table(path, [header, *rows])
 
 
 def write_table(path: Path, rows: Iterable[Sequence[str]], encoding: str = "utf-8-sig") -> None:

@@ -20,9 +20,8 @@ from markupsafe import Markup
 
 from autograder.config import Assignment
 from autograder.ledger import Mark
-from autograder.notebook import printable
 from autograder.report.grades import as_text, from_text, shown, write_table
-from autograder.report.pages import PAGES
+from autograder.report.pages import PAGES, save
 
 COLUMNS = ("student", "question", "points", "possible", "comment", "file", "answer")
 NEEDED = ("student", "question", "points", "comment", "file")
@@ -88,6 +87,7 @@ def write_sheets(
         if question.manual
     ]
     rows = [_row(a, question.possible) for _, question, some in sections for a in some]
+    folder.mkdir(parents=True, exist_ok=True)
     sheet, page = folder / "manual.csv", folder / "manual.html"
     kept = _keep_unread(sheet, [dict(zip(COLUMNS, row, strict=True)) for row in rows])
     write_table(sheet, [COLUMNS, *rows])
@@ -95,7 +95,7 @@ def write_sheets(
         assignment=assignment, sections=sections, rubrics=rubrics, shown=shown,
         cut=lambda text: _cut(text, WHOLE, "(cut)"),
     )  # fmt: skip
-    page.write_text(printable(text), encoding="utf-8")
+    save(page, text)
     return [sheet, page, *kept]
 
 
@@ -191,11 +191,14 @@ class _Reader:
             return
         sha256 = self._known[place]
         if cells["file"].strip().lower().removeprefix(FILE) != sha256[:12]:
-            self._fault(number, "file", f"{cells['file']!r:.40} is not the answer that counts now, "
-                        f"{_file(sha256)}: the student has handed in again since, or the cell was "
-                        "changed. Write the sheet again and read that answer")  # fmt: skip
+            self._fault(number, "file", f"{cells['file']!r:.40} is not the answer that counts, "
+                        f"{_file(sha256)}: the student has handed in again since, the cell was "
+                        "changed, or this is another assignment's sheet. Write the sheet again and "
+                        "read that answer")  # fmt: skip
             return
-        self.marks[place[0], sha256, place[1]] = Mark(points, _comment(cells))
+        self.marks[place[0], sha256, place[1]] = Mark(
+            points, self._possible[place[1]], _comment(cells)
+        )
 
     def _fault(self, number: int, column: str, words: str) -> None:
         self.faults.append(f"row {number}, {column}: {words}.")
@@ -302,4 +305,5 @@ def _decoded(path: Path) -> str:
     except OSError as error:
         raise SheetError(f"{path} can't be read: {error.strerror}.") from None
     except UnicodeDecodeError:
-        raise SheetError(f"{path} is not in UTF-8. Save it as CSV UTF-8.") from None
+        kind = "a workbook" if data.startswith(b"PK") else "not in UTF-8"
+        raise SheetError(f"{path} is {kind}. Save it as CSV UTF-8.") from None

@@ -9,6 +9,10 @@ from typing import Any
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
+from autograder.notebook import printable
+
+SPOILED = {code: "\ufffd" for code in range(32) if chr(code) not in "\t\n\r"}  # a NUL, say
+
 PAGES = Environment(
     loader=PackageLoader("autograder", "report"), autoescape=True, undefined=StrictUndefined,
     trim_blocks=True, lstrip_blocks=True,
@@ -41,8 +45,13 @@ def write_page(path: Path, shown: Any, make: Callable[[], str]) -> None:
     mark = f"<!-- {hashlib.sha256(told).hexdigest()} -->"
     if path.is_file() and _last_line(path) == mark:
         return
+    save(path, f"{make()}\n{mark}")
+
+
+def save(path: Path, text: str) -> None:
+    """Write a page whole, without characters that no browser or encoding takes."""
     part = path.with_name(f"{path.name}.part")
-    part.write_text(f"{make()}\n{mark}", encoding="utf-8", errors="replace")  # a lone surrogate
+    part.write_text(printable(text).translate(SPOILED), encoding="utf-8")
     part.replace(path)
 
 

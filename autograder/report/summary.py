@@ -77,11 +77,6 @@ def print_changes(
           else "Nobody's points or status changed.")  # fmt: skip
 
 
-def needs_a_person(attempt: Attempt) -> bool:
-    """Whether the attempt has no grade yet."""
-    return attempt.status in ("invalid", "flagged", "infrastructure")
-
-
 def _result(attempt: Attempt) -> str:
     points = [attempt.points(question) for question in {r.question for r in attempt.results}]
     known = [p for p in points if p is not None]
@@ -136,7 +131,7 @@ def _manual(assignment: Assignment, grades: Iterable[Grade]) -> list[Group]:
 def _times(assignment: Assignment, grades: Sequence[Grade]) -> list[Group]:
     """Who was late, whose time is unknown, and extensions of nobody."""
     policy = assignment.policy
-    late = [f"{one.attempt.student}: {one.late_days} days begun, {shown(one.deduction)} points"
+    late = [f"{one.attempt.student}: days begun: {one.late_days}, points: -{shown(one.deduction)}"
             for one in grades if one.late_days]  # fmt: skip
     untimed = [one.attempt.student for one in grades if policy.due and not one.attempt.submitted]
     nobodys = sorted({*policy.extensions} - {one.attempt.student for one in grades})

@@ -74,14 +74,14 @@ def export(form: Format, path: Path, batch: Batch) -> list[str]:
 
 
 def _ungraded(rows: list[Row]) -> list[str]:
-    given = [row for row in rows if row.grade]
+    given = [row for row in rows if row.grade or row.waiting]
     lost = [f"{r.person.student} ({r.status})" for r in given if r.points is None]
     waiting = [
         f"{r.person.student} ({', '.join(r.grade.unmarked)})"
         for r in given
         if r.grade and r.points is not None and r.total is None
     ]
-    absent = [r.person.student for r in rows if not r.grade]
+    absent = [r.person.student for r in rows if not r.grade and not r.waiting]
     return [
         *_told(lost, "have no grade"),
         *_told(waiting, "have no grade until a person has marked their answers"),

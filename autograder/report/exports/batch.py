@@ -1,12 +1,11 @@
 """Grades and roster side by side: who gets how much, and of how much."""
 
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from autograder.config import Assignment
-from autograder.policy import Grade
-from autograder.report.summary import needs_a_person
+from autograder.policy import Grade, needs_a_person
 
 
 @dataclass(frozen=True)
@@ -26,17 +25,19 @@ class Row:
 
     Attributes:
         listed: whether the roster has the person.
-        grade: None if nothing was handed in.
+        grade: None if nothing was graded.
+        waiting: whether what was handed in last is not graded yet.
     """
 
     person: Person
     listed: bool
     grade: Grade | None
+    waiting: bool = False
 
     @property
     def points(self) -> float | None:
         """What is known of the total; None where the attempt has no grade."""
-        if self.grade is None or needs_a_person(self.grade.attempt):
+        if self.grade is None or self.waiting or needs_a_person(self.grade.attempt):
             return None
         return self.grade.total
 
@@ -48,6 +49,8 @@ class Row:
     @property
     def status(self) -> str:
         """Why there is no grade, in a word or two."""
+        if self.waiting:
+            return "not graded yet"
         if self.grade is None:
             return "not handed in"
         known = self.points is not None or needs_a_person(self.grade.attempt)
@@ -63,6 +66,7 @@ class Batch:
         people: the roster; empty if there is none.
         without_manual: leave all manual questions out of points and possible points, of all
             students, also of those whose answers are marked already.
+        waiting: students whose last file is not graded yet; they have no grade.
         column: name of the grade's column in Canvas; "": the assignment's title.
     """
 
@@ -70,6 +74,7 @@ class Batch:
     grades: Sequence[Grade]
     people: Sequence[Person] = ()
     without_manual: bool = False
+    waiting: Collection[str] = ()
     column: str = ""
 
     @property
@@ -87,10 +92,13 @@ class Batch:
         """Everybody once: the roster in its order, then the others."""
         grades = {_same(one.attempt.student): self._counted(one) for one in self.grades}
         listed = [Row(p, True, grades.pop(_same(p.student), None)) for p in self.people]
-        return [
-            *listed,
-            *(Row(Person(g.attempt.student, g.attempt.name), False, g) for g in grades.values()),
+        others = [Row(Person(g.attempt.student, g.attempt.name), False, g) for g in grades.values()]
+        waiting = {_same(student): student for student in self.waiting}
+        rows = [
+            replace(row, waiting=waiting.pop(_same(row.person.student), None) is not None)
+            for row in (*listed, *others)
         ]
+        return [*rows, *(Row(Person(student), False, None, True) for student in waiting.values())]
 
     def _counted(self, grade: Grade) -> Grade:
         """The grade of the questions that count here.

@@ -217,8 +217,9 @@ def _gap(
     if open_gaps:
         return min(open_gaps, key=lambda gap: len(gap[1]))
     low = nearest[0]
-    text_was_moved = low != unmoved[0] and low >= 0 and pristine[low].cell_type != "code"
-    return (unmoved[0] if text_was_moved else low), []
+    is_text = low >= 0 and pristine[low].cell_type != "code"
+    moved_alone = is_text and low != unmoved[0] and nearest[1] != low + 1
+    return (unmoved[0] if moved_alone else low), []
 
 
 def _claims(cells: Sequence[NotebookNode], slots: Sequence[NotebookNode]) -> dict[int, int]:

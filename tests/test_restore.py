@@ -536,3 +536,20 @@ def test_many_hostile_cells_take_linear_time():
     student.cells += [new_code_cell(source if n % 2 else "x", id="q1") for n in range(20_000)]
     notebook, _ = restore(student, make_pristine())
     assert len(notebook.cells) == 20_000 + len(make_pristine().cells)
+
+
+def test_what_stands_before_an_answer_stays_there_when_all_sections_are_turned_around():
+    """An import above an answer is needed by it; after the question's check it would be too late."""
+    student = insert(student_ := make_student(), at(student_, "q1"), "import math")
+    sections = {f"q{n}": [] for n in range(8, 0, -1)}
+    for one in student.cells:
+        if question := one.metadata.get("autograder", {}).get("question"):
+            sections[question].append(one)
+        elif one.source == "import math":
+            sections["q1"].append(one)
+    turned = [one for section in sections.values() for one in section]
+    student.cells = [*student.cells[:2], *turned, student.cells[-1]]
+    notebook, _ = restored(student)
+    assert_complete(notebook)
+    (place,) = [i for i, one in enumerate(notebook.cells) if one.source == "import math"]
+    assert at(notebook, "q1-text") < place < at(notebook, "q1")

@@ -539,7 +539,7 @@ def test_many_hostile_cells_take_linear_time():
 
 
 def test_what_stands_before_an_answer_stays_there_when_all_sections_are_turned_around():
-    """An import above an answer is needed by it; after the question's check it would be too late."""
+    """An import above an answer is needed by it; after the question's check it is too late."""
     student = insert(student_ := make_student(), at(student_, "q1"), "import math")
     sections = {f"q{n}": [] for n in range(8, 0, -1)}
     for one in student.cells:

@@ -1,6 +1,7 @@
 """What ships in docs/validity: the page is that of the records, and the records are whole."""
 
 import shutil
+from operator import le
 
 import pytest
 
@@ -10,11 +11,6 @@ from autograder.validity.summary import troubles
 from tests.conftest import NAMES, REPOSITORY
 
 FOLDER = REPOSITORY / "docs" / "validity"
-AUDITED = sorted(path.name.removesuffix("-audit.json") for path in FOLDER.glob("*-audit.json"))
-CALIBRATED = sorted(
-    path.name.removesuffix("-calibration-cpu.json")
-    for path in FOLDER.glob("*-calibration-cpu.json")
-)
 
 
 def audit(name):
@@ -31,12 +27,19 @@ def test_the_page_was_made_of_the_records(tmp_path):
     assert made.read_text(encoding="utf-8") == FOLDER.with_suffix(".md").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("name", AUDITED)
+@pytest.mark.parametrize("name", NAMES)
 def test_nothing_is_off_in_an_audit(name):
     assert troubles(audit(name)) == []
 
 
-@pytest.mark.parametrize("name", AUDITED)
+@pytest.mark.parametrize("name", NAMES)
+def test_no_verdict_of_a_right_solution_changes_in_five_further_runs(name):
+    for one in audit(name).variants:
+        assert one.runs >= 5
+        assert one.unsteady == []
+
+
+@pytest.mark.parametrize("name", NAMES)
 def test_an_audit_is_of_the_bank_as_it_is(name):
     entries = bank.load(REPOSITORY / "tests", name)
     for kind, seen in (("mutants", audit(name).mutants), ("variants", audit(name).variants)):
@@ -44,7 +47,7 @@ def test_an_audit_is_of_the_bank_as_it_is(name):
         assert written <= {one.name for one in seen}
 
 
-@pytest.mark.parametrize("name", CALIBRATED)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_calibration_has_thirty_trainings_of_the_reference(name):
     found = calibration(name)
     assert len(found.seeds) >= 30
@@ -52,9 +55,12 @@ def test_a_calibration_has_thirty_trainings_of_the_reference(name):
         (reference,) = [s for s in check.samples if s.kind == "reference"]
         assert len(reference.values) == len(found.seeds)
         assert None not in reference.values
+    for band in found.bands:
+        assert len(band.lowest) == len(band.highest) == len(band.middle) > 1
+        assert all(map(le, band.lowest, band.highest))
 
 
-@pytest.mark.parametrize("name", CALIBRATED)
+@pytest.mark.parametrize("name", NAMES)
 def test_a_calibrated_threshold_is_that_of_grading_yml(name, grading):
     for check in calibration(name).checks:
         question = grading.assignment(name).questions[check.question]

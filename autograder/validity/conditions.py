@@ -39,7 +39,14 @@ def without_checks(cells: list[NotebookNode]) -> list[NotebookNode]:
 
 def checks_twice(cells: list[NotebookNode]) -> list[NotebookNode]:
     """Check cells copied."""
-    return [c for cell in cells for c in ([cell, cell] if _role(cell) == "check" else [cell])]
+    return [
+        c for cell in cells for c in ([cell, _copy(cell)] if _role(cell) == "check" else [cell])
+    ]
+
+
+def _copy(cell: NotebookNode) -> NotebookNode:
+    """As Jupyter copies a cell: all of it, under an id of its own."""
+    return NotebookNode({**cell, "id": f"{cell.id}-copy"})
 
 
 def without_text(cells: list[NotebookNode]) -> list[NotebookNode]:

@@ -4,7 +4,6 @@ Results stay in a gradebook: a second call runs only what is new, after a change
 """
 
 import shutil
-import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -87,10 +86,8 @@ class Bench:
         inbox = self.folder / "inbox"
         shutil.rmtree(inbox, ignore_errors=True)
         inbox.mkdir(parents=True)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # cells are copied on purpose
-            for name, made in notebooks.items():
-                nbformat.write(made, inbox / f"{name}.ipynb")
+        for name, made in notebooks.items():
+            nbformat.write(made, inbox / f"{name}.ipynb")
         yield inbox
         shutil.rmtree(inbox)
 

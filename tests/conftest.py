@@ -22,6 +22,7 @@ NAMES = tuple(config.load(REPOSITORY / "grading.yml").assignments)
 torch.set_num_threads(1)
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
 def pytest_collection_modifyitems(items):
     """Tests of a file share a process, for its fixtures, and so do those that grade the bank."""
     for item in items:

@@ -11,6 +11,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import torch
 from filelock import FileLock
+from xdist.scheduler import LoadFileScheduling
 
 from autograder import config, release
 
@@ -22,12 +23,17 @@ NAMES = tuple(config.load(REPOSITORY / "grading.yml").assignments)
 torch.set_num_threads(1)
 
 
-@pytest.hookimpl(tryfirst=True)  # before xdist reads the groups
-def pytest_collection_modifyitems(items):
+class Files(LoadFileScheduling):
     """Tests of a file share a process, for its fixtures, and so do those that grade the bank."""
-    for item in items:
-        group = "bank" if item.path.name in BANK else item.path.name
-        item.add_marker(pytest.mark.xdist_group(group))
+
+    def _split_scope(self, nodeid):
+        file = super()._split_scope(nodeid)
+        return "bank" if Path(file).name in BANK else file
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """How tests are dealt out to several processes."""
+    return Files(config, log)
 
 
 @pytest.fixture(scope="session")

@@ -323,7 +323,8 @@ def test_the_command_writes_table_pages_and_exit_status(release_root, tmp_path, 
         rows = {r["student"]: r for r in csv.DictReader(file)}
     assert rows["ada"]["cnn"] == "0"
     assert rows["bob"]["total"] == ""
-    assert {p.name for p in (folder / "feedback").iterdir()} == {"ada.html", "bob.html"}
+    pages = {"ada.html", "ada.notebook.html", "bob.html"}
+    assert {p.name for p in (folder / "feedback").iterdir()} == pages
 
 
 def test_lines_that_are_no_events_are_flagged(grading):

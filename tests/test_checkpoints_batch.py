@@ -240,7 +240,7 @@ def test_a_missing_checkpoint_is_no_zero_and_needs_a_person(root, tmp_path, caps
     (row,) = tiny.table(root / "out").splitlines()[1:]
     assert row.startswith(
         "ada,4,,,0,0,,7,why,partial,"
-    )  # shape has points, size none, and no total
+    )  # no points of size, and no total
     assert cli.main(command) == 1  # and is not forgotten
     assert Pool.log == ["loaded"]
 

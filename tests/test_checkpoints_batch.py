@@ -238,9 +238,7 @@ def test_a_missing_checkpoint_is_no_zero_and_needs_a_person(root, tmp_path, caps
     assert "partial (1)" in told
     assert "ada: size: No checkpoint for Net (43 parameters, 2 epochs): x is missing." in told
     (row,) = tiny.table(root / "out").splitlines()[1:]
-    assert row.startswith(
-        "ada,4,,,0,0,,7,why,partial,"
-    )  # no points of size, and no total
+    assert row.startswith("ada,4,,,0,0,,7,why,partial,")  # no points of size, and no total
     assert cli.main(command) == 1  # and is not forgotten
     assert Pool.log == ["loaded"]
 

@@ -60,6 +60,15 @@ def test_a_calibration_has_thirty_trainings_of_the_reference(name):
         assert all(map(le, band.lowest, band.highest))
 
 
+@pytest.mark.parametrize(
+    ("name", "networks"),
+    [("cnn_vs_fnn", {"cnn", "fnn"}), ("sequence_models", {"rnn", "lstm", "transformer"})],
+)
+def test_curves_of_the_exercises_have_bands(name, networks):
+    bands = calibration(name).bands
+    assert {b.network for b in bands if b.quantity == "training loss"} == networks
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_calibrated_threshold_is_that_of_grading_yml(name, grading):
     for check in calibration(name).checks:

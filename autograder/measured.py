@@ -196,6 +196,7 @@ def _curves(settings: Mapping[str, Any], seen: Any) -> Iterator[Curve]:
     if isinstance(seen, Learning):
         network = _lower(settings["model_name"])
         yield Curve(network, QUANTITIES["train_loss"], _bounded(seen.losses))
+        yield Curve(network, QUANTITIES["validation_accuracy"], _bounded(seen.accuracies))
     elif isinstance(seen, Drawing) and list(seen.wanted) == settings["names"][1:]:
         quantity = QUANTITIES[settings["quantity"]]
         for history, values in seen.wanted.items():

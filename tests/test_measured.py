@@ -18,10 +18,10 @@ def predictions(case, *classes, check="accuracy", dataset="digits", split="hidde
     return record("training", case, check, classes=list(classes), dataset=dataset, split=split)
 
 
-def learned(name, losses=(1.5, 0.5), last=0.9):
+def learned(name, losses=(1.5, 0.5), last=0.9, **more):
     return record(
         "training", f"{name}_learned", "learned", guessing=2.3, losses=list(losses), unchanged=[],
-        recorded=last, now=last,
+        recorded=last, now=last, **more,
     )  # fmt: skip
 
 
@@ -194,3 +194,13 @@ def test_records_that_fit_nothing_are_left_out(digits, truth, read, change):
 def test_the_check_is_that_of_grading_yml_whatever_a_record_says(digits):
     assert sizes(digits, [budget() | {"check": "accuracy"}]) != []
     assert sizes(digits, [learned("cnn") | {"check": "parameter_budget"}]) == []
+
+
+def test_a_training_has_its_accuracies_where_its_evidence_holds_them(sequences):
+    """Evidence of older releases holds the last one alone."""
+    seen = [learned("rnn", accuracies=[0.5, 0.9]), learned("lstm")]
+    assert [(c.network, c.values) for c in curves(sequences, seen)] == [
+        ("rnn", (1.5, 0.5)), ("rnn", (0.5, 0.9)), ("lstm", (1.5, 0.5)),
+    ]  # fmt: skip
+    impossible = learned("rnn", accuracies=[0.5, 1.1])
+    assert [c.quantity for c in curves(sequences, [impossible])] == ["training loss"]

@@ -4,7 +4,7 @@ Units: losses in nats a sample, accuracies as fractions in [0, 1].
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import torch
@@ -54,7 +54,8 @@ def judge_recipe(
 class Learning:
     """Loss of each epoch, tensors that did not change, and accuracy then and now.
 
-    `guessing` is the loss of equal probabilities for all classes.
+    `guessing` is the loss of equal probabilities for all classes. `accuracies`, those after each
+    epoch, are for people to look at; stored evidence of an older release has none.
     """
 
     guessing: float
@@ -62,6 +63,7 @@ class Learning:
     unchanged: list[str]
     recorded: float | None
     now: float | None
+    accuracies: list[float | None] = field(default_factory=list)
 
 
 def measure_learned(
@@ -79,6 +81,7 @@ def measure_learned(
         unchanged=[n for n, change in seen.weight_change.items() if not change > 0],
         recorded=number(seen.validation_accuracy[-1]),
         now=number((classes == labels).double().mean()),
+        accuracies=[number(accuracy) for accuracy in seen.validation_accuracy],
     )
 
 

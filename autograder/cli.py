@@ -13,7 +13,7 @@ from pathlib import Path
 from autograder import commands, publish, release
 from autograder import config as configuration
 from autograder.config import Config, ConfigError
-from autograder.grade import ReleaseMissing
+from autograder.grade import Outage, ReleaseMissing
 from autograder.gradebook import GradebookError
 from autograder.intake import InboxError
 from autograder.report.exports import FORMATS, ExportError
@@ -45,6 +45,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 1
     except KeyboardInterrupt:
         print(f"\nStopped at once. {commands.GO_ON}", file=sys.stderr)
+        return 1
+    except Outage as error:
+        print(f"autograder: stopped. {error} {commands.GO_ON}", file=sys.stderr)
         return 1
     except (release.BuildError, ServerFailed, NotGraded) as error:
         print(f"autograder: {error}", file=sys.stderr)
@@ -89,6 +92,14 @@ def _parser() -> argparse.ArgumentParser:
         "--verify-fraction", type=float, metavar="F",
         help="with training: checkpoint, train this fraction (such as 0.1) again and compare",
     )  # fmt: skip
+    elsewhere = grade.add_mutually_exclusive_group()
+    elsewhere.add_argument(
+        "--scheduler", metavar="ADDRESS",
+        help="run submissions on the Dask cluster there, such as tcp://10.0.0.1:8786",
+    )  # fmt: skip
+    elsewhere.add_argument(
+        "--local-cluster", type=int, metavar="N", help="run them on N Dask workers started here"
+    )
     grade.set_defaults(command=commands.grade)
     _add_validity(parts)
     _add_results(parts)

@@ -10,18 +10,9 @@ from typing import NoReturn
 
 from rich.console import Console
 
-from autograder import release
+from autograder import crews, release
 from autograder.config import Config, ConfigError
-from autograder.grade import (
-    Batch,
-    Crew,
-    Rejudged,
-    Release,
-    ReleaseMissing,
-    Waiting,
-    environments,
-    rejudge,
-)
+from autograder.grade import Batch, Rejudged, Release, ReleaseMissing, Waiting, rejudge
 from autograder.gradebook import Terms
 from autograder.identity import judging_identity
 from autograder.intake import Roster, find, listing, read
@@ -116,21 +107,13 @@ def _chosen(options: argparse.Namespace, config: Config) -> Config:
     """The settings with the options in their place; refuses those that can't be."""
     if options.out is None:
         raise ConfigError("--out: give a folder for gradebook and grades.csv, or use --dry-run.")
-    if options.workers is not None and options.workers < 1:
-        raise ConfigError("--workers: at least 1.")
-    workers = options.workers or config.workers or os.cpu_count() or 1
-    config = config.model_copy(
-        update={"device": options.device or config.device, "workers": workers}
-    )
-    slots = environments(config, workers)
-    device = "CPU" if slots[0]["AUTOGRADER_DEVICE"] == "cpu" else "GPU"
-    _lines(f"Device: {device} (asked for: {config.device}), {len(slots)} side by side.")
+    config, who = crews.chosen(options, config)
+    _lines(who)
     return config
 
 
 def _run(batch: Batch, new: list[Waiting], options: argparse.Namespace) -> None:
-    require = options.require_sandbox
-    with contextlib.closing(Crew(batch.config, batch.config.workers, require=require)) as crew:
+    with contextlib.closing(crews.opened(options, batch.config)) as crew:
         _lines(crew.guarantee)
         with _interruptible(batch):
             for _ in watched(batch.run(new, crew), len(new)):

@@ -72,6 +72,12 @@ class Gpu(Part):
         return self
 
 
+class Cluster(Part):
+    """A batch on other machines; `wait_s`: how long it waits for a worker before it gives up."""
+
+    wait_s: Positive
+
+
 class Validity(Part):
     """How thresholds are calibrated.
 
@@ -254,6 +260,7 @@ class Config(Part):
     device: Literal["auto", "cpu", "cuda"]
     workers: Annotated[int, Field(ge=0)]
     gpu: Gpu
+    cluster: Cluster
     limits: Limits
     validity: Validity
     similarity: Similarity

@@ -18,7 +18,7 @@ import psutil
 from nbformat import NotebookNode
 from nbformat.v4 import new_notebook
 
-from autograder.grade import Batch, Crew
+from autograder.grade import Batch, Crew, put
 from autograder.sandbox import Outcome, Pool
 from bench.costs import OTTER, OURS, Comparison, Cost
 from bench.samples import Sample
@@ -131,7 +131,7 @@ def alone(sample: Sample, notebook: NotebookNode, pool: Pool, keep: Path | None 
     """
     with tempfile.TemporaryDirectory() as temporary:
         job = Path(temporary)
-        sample.release.unpack(job)
+        put(sample.release.files, job)
         if not notebook.cells:
             for test in (job / "tests").glob("*.py"):
                 test.unlink()

@@ -11,7 +11,7 @@ import nbformat
 import pytest
 
 from autograder import config
-from autograder.grade import Release
+from autograder.grade import Release, put
 from autograder.grade.grader import run_of
 from autograder.gradebook import Attempt, Gradebook
 from autograder.judge import Run, judge, status_of
@@ -315,7 +315,7 @@ def tiny(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def outcome_of(root: Path, folder: Path, cell: str) -> Outcome:
     """What comes of the solved notebook with `cell` as the answer to `attacked`."""
     folder.mkdir()
-    Release.load(assignment.NAME, root).unpack(folder)
+    put(Release.load(assignment.NAME, root).files, folder)
     path = root / "dist" / assignment.NAME / "autograder" / f"{assignment.NAME}.ipynb"
     solved = nbformat.read(path, as_version=4)
     (answer,) = [c for c in solved.cells if c.id == f"{assignment.NAME}-attacked-answer-1"]

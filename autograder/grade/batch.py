@@ -5,15 +5,16 @@ is written by the calling thread alone.
 """
 
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Protocol
 
 from autograder.config import Assignment, Config, ConfigError
 from autograder.grade.built import Release
-from autograder.grade.devices import Crew
 from autograder.grade.executed import Executed
 from autograder.grade.flow import Flow, Waiting
 from autograder.grade.grader import Grader
+from autograder.grade.job import Place
 from autograder.grade.rejudge import Rejudged, rejudge
 from autograder.grade.scratch import scratch_folder
 from autograder.grade.verify import secret_of
@@ -21,6 +22,16 @@ from autograder.gradebook import Attempt, Gradebook, Terms
 from autograder.identity import judging_identity
 from autograder.intake import Found, Inbox, Submission, read, sha256_of
 from autograder.judge import validate
+
+
+class Workforce(Protocol):
+    """Who runs submissions: `Crew` on this machine, or others elsewhere."""
+
+    def places(self, release: Release, scratch: Path) -> Sequence[Place]:
+        """As many as submissions run side by side; folders for jobs are made in `scratch`."""
+
+    def end_jobs(self) -> None:
+        """End what runs now; called until nothing runs."""
 
 
 class Batch:
@@ -112,21 +123,22 @@ class Batch:
             self.rejudged = rejudge(self.gradebook, self.terms, self.assignment)
         self.gradebook.begin(self.terms, files)
 
-    def run(self, waiting: Iterable[Waiting], crew: Crew) -> Iterator[Attempt]:
+    def run(self, waiting: Iterable[Waiting], crew: Workforce) -> Iterator[Attempt]:
         """Grade, and yield each attempt when it is safely in the gradebook.
 
         Whatever ends this early also ends the submissions that run; they leave no trace.
 
         Raises:
+            Outage: the crew can't run anything any more.
             OSError, sqlite3.Error: there is no room for results.
         """
         self.gradebook.supersede(self.release.name, self._again)
         with scratch_folder(self.out / "scratch.txt") as scratch:
-            flow = Flow(self._grader, self.gradebook, scratch, crew)
+            flow = Flow(self._grader, self.gradebook, crew.places(self.release, scratch))
             try:
                 yield from flow.attempts(deque(waiting), lambda: self.stopped)
             finally:
-                flow.end()
+                flow.end(crew.end_jobs)
 
     def stop(self) -> None:
         """Begin no more submissions; `run` ends when those that run are done."""

@@ -4,6 +4,7 @@ import io
 import zipfile
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path, PurePosixPath
 
 import nbformat
@@ -50,28 +51,20 @@ class Release:
         pristine = nbformat.read(notebook, as_version=4)
         return cls(name, archive, content, pristine, run_identity(pristine, _files(content)))
 
-    def unpack(self, job: Path, further: Mapping[str, bytes] | None = None) -> None:
-        """Put tests and support files into `job`, the hidden labels excepted.
+    @cached_property
+    def files(self) -> dict[str, bytes]:
+        """Tests and support files by their path in a job folder, the hidden labels excepted.
 
-        `further` are other files by their path in `job`. With those of `loading` networks are
-        loaded; without, they are trained.
+        With those of `loading` beside them, networks are loaded; without, they are trained.
         """
-        for name, content in _files(self.content):
-            if not name.endswith((LABELS, SETTINGS)):
-                _put(job / name, content)
-        for name, content in (further or {}).items():
-            _put(job / name, content)
+        found = _files(self.content)
+        return {name: content for name, content in found if not name.endswith((LABELS, SETTINGS))}
 
 
 def loading(assignment: str, samples: float, kept: Mapping[str, bytes]) -> dict[str, bytes]:
     """Files for a job in which networks are loaded; `samples` as in `config.Verify`."""
     settings = checkpoints.settings(assignment, "load", samples).encode()
     return {SETTINGS: settings} | {f"{checkpoints.FOLDER}/{n}": c for n, c in kept.items()}
-
-
-def _put(target: Path, content: bytes) -> None:
-    target.parent.mkdir(parents=True, exist_ok=True)
-    target.write_bytes(content)
 
 
 def _files(content: bytes) -> list[tuple[str, bytes]]:

@@ -17,6 +17,8 @@ import psutil
 
 from autograder import sandbox
 from autograder.config import Config, ConfigError
+from autograder.grade.built import Release
+from autograder.grade.job import Here
 
 Environment = dict[str, str]
 
@@ -69,6 +71,11 @@ class Crew:
             self._stack = starting.pop_all()
         self.slots = [pools[env] for env in wanted]
         self.guarantee = self.slots[0].guarantee
+        self._most_mib = config.limits.file_mib
+
+    def places(self, release: Release, scratch: Path) -> list[Here]:
+        """One for each slot; folders for jobs are made in `scratch`."""
+        return [Here(pool, release.files, scratch, self._most_mib) for pool in self.slots]
 
     def end_jobs(self) -> None:
         """End what runs now. Pools stay usable; call it until nothing runs."""

@@ -21,18 +21,18 @@ class Executed:
     """A folder of executed notebooks: those that count, and below `all` one for each file."""
 
     def __init__(self, folder: Path, max_mib: int) -> None:
-        """The folder is made when the first notebook comes; longer ones are cut off."""
-        self.folder, self._limit = folder, max_mib * 2**20
+        """The folder is made when the first notebook comes; of longer ones the rest is ignored."""
+        self.folder, self._max_mib = folder, max_mib
 
-    def keep(self, executed: Path, submission: Submission) -> None:
-        """Copy what a run has written. No link is followed, no pipe is waited for."""
-        if data := self._read(executed):
-            self._write(self._path(submission.student, submission.sha256), data)
+    def keep(self, executed: bytes, submission: Submission) -> None:
+        """Write what a run has left, if it has left anything."""
+        if executed:
+            self._write(self._path(submission.student, submission.sha256), executed)
 
     def share(self, twin: Attempt, submission: Submission) -> None:
         """Keep the submission's notebook with the outputs that the same code gave in its twin."""
         assert submission.notebook is not None
-        outputs = _outputs(self._read(self._path(twin.student, twin.sha256)))
+        outputs = _outputs(untrusted(self._path(twin.student, twin.sha256), self._max_mib))
         for cell in submission.notebook.cells:
             if cell.cell_type == "code" and cell.id in outputs:
                 cell.outputs = outputs[cell.id]
@@ -41,7 +41,7 @@ class Executed:
 
     def read(self, attempt: Attempt) -> bytes:
         """The notebook of an attempt, which is untrusted; empty where there is none."""
-        return self._read(self._path(attempt.student, attempt.sha256))
+        return untrusted(self._path(attempt.student, attempt.sha256), self._max_mib)
 
     def publish(self, attempt: Attempt) -> None:
         """Show the notebook of an attempt that counts under the student's name alone."""
@@ -59,14 +59,6 @@ class Executed:
     def _path(self, student: str, sha256: str) -> Path:
         return self.folder / "all" / f"{file_stem(student)}-{sha256[:12]}.ipynb"
 
-    def _read(self, path: Path) -> bytes:
-        try:
-            handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
-        except OSError:
-            return b""  # none was written
-        with open(handle, "rb") as file:
-            return file.read(self._limit) if stat.S_ISREG(os.fstat(handle).st_mode) else b""
-
     def _write(self, path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         part = path.with_suffix(".part")
@@ -82,6 +74,20 @@ def _outputs(executed: bytes) -> dict[str, list[Any]]:
     except (ValueError, LookupError, TypeError, RecursionError):
         return {}
     return {key: nbformat.from_dict(value) for key, value in found.items() if type(value) is list}
+
+
+def untrusted(path: Path, most_mib: int) -> bytes:
+    """The beginning of a file that a student's code may have made; empty if there is none.
+
+    No link is followed, no pipe is waited for.
+    """
+    try:
+        handle = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError:
+        return b""
+    with open(handle, "rb") as file:
+        regular = stat.S_ISREG(os.fstat(handle).st_mode)
+        return file.read(most_mib * 2**20) if regular else b""
 
 
 def file_stem(student: str) -> str:

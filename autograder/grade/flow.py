@@ -1,18 +1,16 @@
-"""Which submission runs when: as many side by side as there are slots, identical ones once."""
+"""Which submission runs when: as many side by side as there are places, identical ones once."""
 
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from dataclasses import dataclass
-from pathlib import Path
 
-from autograder.grade.devices import Crew
 from autograder.grade.grader import Grader
+from autograder.grade.job import Place
 from autograder.grade.twins import Twins
 from autograder.gradebook import Attempt, Gradebook
 from autograder.identity import content_of
 from autograder.intake import Submission
-from autograder.sandbox import Pool
 
 END_S = 0.1  # between two rounds of ending what runs
 
@@ -32,13 +30,12 @@ class Flow:
     One submission more than can run is read, so memory doesn't grow with the number of them.
     """
 
-    def __init__(self, grader: Grader, gradebook: Gradebook, scratch: Path, crew: Crew) -> None:
-        """Job folders are made in `scratch`."""
+    def __init__(self, grader: Grader, gradebook: Gradebook, places: Sequence[Place]) -> None:
+        """At each of the places one submission runs at a time."""
         self._grader, self._gradebook = grader, gradebook
-        self._scratch, self._crew = scratch, crew
-        self._free = list(crew.slots)
-        self._threads = ThreadPoolExecutor(len(crew.slots))
-        self._running: dict[Future[Attempt], tuple[Pool, str]] = {}
+        self._free = list(places)
+        self._threads = ThreadPoolExecutor(len(places))
+        self._running: dict[Future[Attempt], tuple[Place, str]] = {}
         self._twins: Twins[Waiting] = Twins()
 
     def attempts(self, todo: deque[Waiting], stopped: Callable[[], bool]) -> Iterator[Attempt]:
@@ -76,24 +73,24 @@ class Flow:
         return None
 
     def _start(self, submission: Submission) -> None:
-        slot = self._free.pop()
-        future = self._threads.submit(self._grader.run, submission, self._scratch, slot)
-        self._running[future] = slot, content_of(submission.notebook, submission.checkpoints)
+        place = self._free.pop()
+        future = self._threads.submit(self._grader.run, submission, place)
+        self._running[future] = place, content_of(submission.notebook, submission.checkpoints)
 
     def _finished(self, todo: deque[Waiting]) -> Iterator[Attempt]:
         """Wait until a run is done, and write its attempt."""
         for future in wait(self._running, return_when=FIRST_COMPLETED).done:
-            slot, content = self._running.pop(future)
-            self._free.append(slot)
+            place, content = self._running.pop(future)
+            self._free.append(place)
             attempt = future.result()
             key = self._gradebook.add(attempt)
             todo.extendleft(self._twins.done(content, attempt.status, key))
             yield attempt
 
-    def end(self) -> None:
-        """End what still runs, with all its processes, and wait for that. It leaves no trace."""
+    def end(self, end_jobs: Callable[[], None]) -> None:
+        """End what still runs by `end_jobs`, and wait for that. It leaves no trace."""
         while self._running:
-            self._crew.end_jobs()
+            end_jobs()
             for future in wait(self._running, timeout=END_S).done:
                 del self._running[future]
         self._threads.shutdown()

@@ -1,11 +1,8 @@
-"""One submission: its job folder, its run, and the attempt that comes of it."""
+"""One submission: its job, its run, and the attempt that comes of it."""
 
-import contextlib
 import errno
 import json
-import tempfile
-from collections.abc import Iterator, Mapping
-from pathlib import Path
+from collections.abc import Mapping
 from typing import Any
 
 import nbformat
@@ -15,6 +12,7 @@ from autograder import sandbox
 from autograder.config import Config
 from autograder.grade.built import Release, loading
 from autograder.grade.executed import Executed
+from autograder.grade.job import Job, Outage, Place
 from autograder.grade.verify import chosen, compared, doubtful
 from autograder.gradebook import Attempt
 from autograder.identity import asked, content_of
@@ -44,20 +42,18 @@ class Grader:
         self._asked = asked(self.assignment)
         self._fraction, self._secret = verify_fraction, secret
 
-    def run(self, submission: Submission, scratch: Path, pool: sandbox.Pool) -> Attempt:
-        """Run a submission that can be read.
-
-        Args:
-            submission: from the inbox, with a notebook.
-            scratch: the folder for its job folder.
-            pool: runs it.
+    def run(self, submission: Submission, place: Place) -> Attempt:
+        """Run a submission that can be read, with a notebook.
 
         Raises:
+            Outage: `place` can't run anything any more.
             OSError: there is no room, here or in the folder of results; nobody can be graded now.
         """
         assert submission.notebook is not None
         try:
-            return self._run(submission, submission.notebook, scratch, pool)
+            return self._run(submission, submission.notebook, place)
+        except Outage:
+            raise
         except Exception as error:  # ours: no more processes and the like; the batch goes on
             if isinstance(error, OSError) and error.errno in NO_ROOM:
                 raise
@@ -74,17 +70,13 @@ class Grader:
         more = {"results": twin.results, "run": twin.run, "content": twin.content}
         return self._attempt(submission, twin.status, twin.reason, **more)
 
-    def _run(
-        self, submission: Submission, notebook: NotebookNode, scratch: Path, pool: sandbox.Pool
-    ) -> Attempt:
-        with self._job(notebook, scratch, self._loading(submission)) as job:
-            outcome = pool.run(job, lambda _: None)
-            self._executed.keep(job / "executed.ipynb", submission)
-        run = run_of(outcome, self._asked)
+    def _run(self, submission: Submission, notebook: NotebookNode, place: Place) -> Attempt:
+        ran = place(self._job(notebook, self._loading(submission)))
+        self._executed.keep(ran.executed, submission)
+        outcome, run = ran.outcome, run_of(ran.outcome, self._asked)
         content = content_of(notebook, submission.checkpoints)
         if submission.checkpoints and self._to_verify(run, content):
-            with self._job(notebook, scratch, {}) as job:
-                again = pool.run(job, lambda _: None)
+            again = place(self._job(notebook, {})).outcome
             run = compared(self.assignment, run, run_of(again, self._asked))
         results = tuple(judge(self.assignment, run))
         status, reason = status_of(results, run)
@@ -100,20 +92,11 @@ class Grader:
             return {}
         return loading(self.release.name, verify.samples, submission.checkpoints)
 
-    @contextlib.contextmanager
-    def _job(
-        self, notebook: NotebookNode, scratch: Path, further: Mapping[str, bytes]
-    ) -> Iterator[Path]:
-        """A job folder, removed at the end; `further` as in `Release.unpack`."""
-        with tempfile.TemporaryDirectory(dir=scratch, ignore_cleanup_errors=True) as temporary:
-            job = Path(temporary)
-            self.release.unpack(job, further)
-            nbformat.write(notebook, job / "notebook.ipynb")
-            limits = self.config.limits
-            settings = {"seed": self.assignment.seed, "output_kib": limits.output_kib,
-                        "cell_s": limits.cell_s}  # fmt: skip
-            (job / "job.json").write_text(json.dumps(settings), encoding="utf-8")
-            yield job
+    def _job(self, notebook: NotebookNode, further: Mapping[str, bytes]) -> Job:
+        limits = self.config.limits
+        settings = {"seed": self.assignment.seed, "output_kib": limits.output_kib,
+                    "cell_s": limits.cell_s}  # fmt: skip
+        return Job(nbformat.writes(notebook), json.dumps(settings), further)
 
     def _to_verify(self, run: Run, content: str) -> bool:
         """Whether it is one of those that are trained again, and can be."""

@@ -113,7 +113,7 @@ def _chosen(options: argparse.Namespace, config: Config) -> Config:
 
 
 def _run(batch: Batch, new: list[Waiting], options: argparse.Namespace) -> None:
-    with contextlib.closing(crews.opened(options, batch.config)) as crew:
+    with contextlib.closing(crews.opened(options, batch.config, batch.release)) as crew:
         _lines(crew.guarantee)
         with _interruptible(batch):
             for _ in watched(batch.run(new, crew), len(new)):

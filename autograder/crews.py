@@ -5,7 +5,7 @@ import os
 from typing import TYPE_CHECKING
 
 from autograder.config import Config, ConfigError
-from autograder.grade import Crew, environments
+from autograder.grade import Crew, Release, environments
 
 if TYPE_CHECKING:
     from autograder.cluster import Cluster
@@ -29,15 +29,15 @@ def chosen(options: argparse.Namespace, config: Config) -> tuple[Config, str]:
     return config, f"Device: {used} (asked for: {device}), {len(slots)} side by side."
 
 
-def opened(options: argparse.Namespace, config: Config) -> "Crew | Cluster":
-    """The crew, which has to be closed; `config` as `chosen` gave it.
+def opened(options: argparse.Namespace, config: Config, release: Release) -> "Crew | Cluster":
+    """The crew for a batch of that release, which has to be closed; `config` as `chosen` gave it.
 
     Raises:
         ConfigError: there is no such device or no such cluster, or it doesn't fit.
         SandboxMissing: submissions can't be confined, and have to be.
     """
     if options.scheduler or options.local_cluster is not None:
-        return _cluster(options, config)
+        return _cluster(options, config, release)
     return Crew(config, config.workers, require=options.require_sandbox)
 
 
@@ -57,7 +57,7 @@ def _for_cluster(options: argparse.Namespace, config: Config, device: str) -> tu
     return config, f"Device: {used}, on {options.scheduler or 'a Dask cluster on this machine'}."
 
 
-def _cluster(options: argparse.Namespace, config: Config) -> "Cluster":
+def _cluster(options: argparse.Namespace, config: Config, release: Release) -> "Cluster":
     try:
         from autograder import cluster
     except ImportError as error:
@@ -65,4 +65,4 @@ def _cluster(options: argparse.Namespace, config: Config) -> "Cluster":
             f"A cluster needs Dask ({error}). Install it: pip install -e '.[cluster]'"
         ) from error
     where = options.scheduler or cluster.local(options.local_cluster)
-    return cluster.Cluster(where, config, print)
+    return cluster.Cluster(where, config, release, print)

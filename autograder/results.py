@@ -3,6 +3,7 @@
 All of it is made from gradebook, executed notebooks and grading.yml whenever it is asked for.
 """
 
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -19,11 +20,10 @@ from autograder.measured import Band
 from autograder.policy import Grade, differences, grade
 from autograder.report.answers import answers, code
 from autograder.report.classroom import Student, write_class_report
-from autograder.report.feedback import write_feedback
 from autograder.report.grades import write_grades, write_history
 from autograder.report.manual import Answer
-from autograder.report.notebook_page import write_notebook_page
 from autograder.report.similarity import places
+from autograder.report.writers import Pages, Writers
 
 LATER = "What was handed in last is not graded yet: this is an earlier attempt."
 
@@ -42,6 +42,7 @@ class Results:
         self.folder = out / terms.assignment
         self.executed = Executed(self.folder / "executed", config.limits.file_mib)
         self._similarity = config.similarity
+        self._processes = config.workers or os.cpu_count() or 1
 
     @cached_property
     def waiting(self) -> list[str]:
@@ -87,30 +88,29 @@ class Results:
         write_history(self.folder / "history.csv", history)
         students, codes = [], {}
         quiet = not Console().is_terminal
-        for one in track(self.grades, "pages", transient=True, disable=quiet):
-            self.executed.publish(one.attempt)
-            students.append(self._student(one, bands))
-            codes[one.attempt.student] = code(self.executed.read(one.attempt))
+        with Writers(self._processes, len(self.grades)) as writers:
+            for one in track(self.grades, "pages", transient=True, disable=quiet):
+                self.executed.publish(one.attempt)
+                pages = self._pages(one, bands)
+                writers.write(pages)
+                students.append(self._student(pages))
+                codes[one.attempt.student] = code(pages.notebook)
         alike = places(codes, known, self._similarity)
         write_class_report(self.folder / "class.html", self.assignment, students, alike)
 
-    def _student(self, one: Grade, bands: Sequence[Band]) -> Student:
-        """Write the pages of one student, and keep what the report of the class needs."""
+    def _pages(self, one: Grade, bands: Sequence[Band]) -> Pages:
         run = self.gradebook.run_of(one.attempt)
-        records = run.records if run else ()
-        pages = self.folder / "feedback"
-        pages.mkdir(exist_ok=True)
-        stem = file_stem(one.attempt.student)
-        page = pages / f"{stem}.notebook.html"
-        if notebook := self.executed.read(one.attempt):
-            write_notebook_page(page, one.attempt.student, notebook)
-        else:
-            page.unlink(missing_ok=True)  # one of an earlier attempt
-        write_feedback(pages / f"{stem}.html", self.assignment, one, records, bands)
+        path = self.folder / "feedback" / f"{file_stem(one.attempt.student)}.html"
+        path.parent.mkdir(exist_ok=True)
+        records, notebook = run.records if run else (), self.executed.read(one.attempt)
+        return Pages(path, self.assignment, one, records, bands, notebook)
+
+    def _student(self, pages: Pages) -> Student:
+        """What the report of the class needs of a student."""
         return Student(
-            one,
-            measured.sizes(self.assignment, records),
-            measured.accuracies(self.assignment, records),
+            pages.grade,
+            measured.sizes(self.assignment, pages.records),
+            measured.accuracies(self.assignment, pages.records),
         )
 
     def answers(self) -> Iterator[Answer]:

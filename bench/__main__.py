@@ -18,7 +18,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from autograder.grade import Crew, ReleaseMissing
-from bench import memory, samples
+from bench import cluster, memory, samples
 from bench.costs import HEAD, Comparison, table, together
 from bench.graders import Disagreement, compare
 from bench.rejudging import rejudged
@@ -32,10 +32,12 @@ class Size:
     exercises: Mapping[str, int]
     rejudge: int
     memory: tuple[int, ...]
+    cluster: int
 
 
-FULL = Size(6, {"cnn_vs_fnn": 2, "sequence_models": 2, "gradient_flow": 2}, 1000, (100, 500, 2000))
-QUICK = Size(2, {"gradient_flow": 2}, 100, (50, 100))
+EXERCISES = {"cnn_vs_fnn": 2, "sequence_models": 2, "gradient_flow": 2}
+FULL = Size(6, EXERCISES, 1000, (100, 500, 2000), 60)
+QUICK = Size(2, {"gradient_flow": 2}, 100, (50, 100), 10)
 
 
 def main() -> None:
@@ -62,7 +64,8 @@ def measure(size: Size, folder: Path, *, soak: bool) -> None:
     real = [samples.exercise(name, folder, count) for name, count in size.exercises.items()]
     graded = {sample.release.name: folder / "graded" / sample.release.name for sample in real}
     trivial = together("trivial", [compare(small, folder / "graded" / "trivial")])
-    exercises = together("exercises", [compare(s, graded[s.release.name]) for s in real])
+    each = [compare(s, graded[s.release.name]) for s in real]
+    exercises = together("exercises", each)
     print(table(HEAD, (*trivial.rows(), *exercises.rows())), flush=True)
     print(f"\n{_own((trivial, exercises))}", flush=True)
     for name, out in graded.items():
@@ -72,6 +75,7 @@ def measure(size: Size, folder: Path, *, soak: bool) -> None:
         print(f"`rejudge` of {size.rejudge} submissions of {name}: {unchanged}, "
               f"with all points doubled {doubled}.", flush=True)  # fmt: skip
     _print_memory(size.memory, folder, soak=soak)
+    _print_cluster(size.cluster, folder, {one.name: one.alone_s for one in (*each, exercises)})
 
 
 def machine() -> str:
@@ -89,6 +93,17 @@ def machine() -> str:
 def _own(comparisons: tuple[Comparison, ...]) -> str:
     own = ", ".join(f"{c.name} {c.own_s:.2f}" for c in comparisons)
     return f"A submission's own CPU seconds, which the floor is made of: {own}."
+
+
+def _print_cluster(count: int, folder: Path, run_s: Mapping[str, float]) -> None:
+    place = folder / "cluster"
+    place.mkdir()
+    found = cluster.overhead(samples.trivial(place, count), place)
+    print(f"{count} trivial submissions, {found}", flush=True)
+    for name, alone_s in run_s.items():
+        print(f"From that, {cluster.MANY:,} submissions of {name} ({alone_s:.1f} s each on one "
+              f"worker) on {cluster.FLEET} workers: {found.projected_s(alone_s) / 3600:.1f} h.",
+              flush=True)  # fmt: skip
 
 
 def _print_memory(marks: tuple[int, ...], folder: Path, *, soak: bool) -> None:

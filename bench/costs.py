@@ -49,6 +49,11 @@ class Comparison:
         """The least wall time for one submission: its own CPU time, shared by the cores in use."""
         return self.own_s / min(cost.processes, self.cores)
 
+    @property
+    def alone_s(self) -> float:
+        """Wall time for one submission with one process of ours."""
+        return next(c.each_s for c in self.costs if (c.grader, c.processes) == (OURS, 1))
+
     def otter(self, cost: Cost) -> Cost:
         """What `otter run` cost with as many processes."""
         return next(c for c in self.costs if (c.grader, c.processes) == (OTTER, cost.processes))

@@ -44,7 +44,9 @@ def replaying(sample: Sample, folder: Path) -> Replay:
     return Replay(Ran(outcome, (folder / "executed.ipynb").read_bytes()))
 
 
-def growth(sample: Sample, crew: Crew | Replay, out: Path, marks: Collection[int]) -> dict[int, float]:
+def growth(
+    sample: Sample, crew: Crew | Replay, out: Path, marks: Collection[int]
+) -> dict[int, float]:
     """Resident memory of this process in MiB, after so many submissions of one batch."""
     found = {}
     with closing(crew), closing(Batch(sample.release, sample.grading, out)) as batch:

@@ -25,6 +25,7 @@ ALLOWED = {
     },
     "commands": {
         "config",
+        "crews",
         "grade",
         "gradebook",
         "identity",
@@ -35,6 +36,8 @@ ALLOWED = {
         "report",
         "results",
     },
+    "crews": {"cluster", "config", "grade"},
+    "cluster": {"config", "grade", "sandbox"},
     "publish": {
         "config",
         "gradebook",

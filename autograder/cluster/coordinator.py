@@ -23,6 +23,7 @@ LOOK_S = 5.0  # between two looks at whether there still are workers
 RETRIES = 2  # of a run in which a worker met an error of its own
 PREFIX = "autograder-"
 OUTCOME = TypeAdapter(Outcome)
+Tell = Callable[[str], None]
 
 
 class ClusterRefused(ConfigError):
@@ -37,19 +38,21 @@ class Cluster:
     """
 
     def __init__(
-        self, cluster: "str | LocalCluster", config: Config, tell: Callable[[str], None]
+        self, cluster: "str | LocalCluster", config: Config, release: Release, tell: Tell
     ) -> None:
-        """Connect, and see whether all workers can do the work.
+        """Connect, see whether all workers can do the work, and have them start their processes.
 
         Args:
             cluster: its scheduler's address, such as "tcp://10.0.0.1:8786", or one that runs here
                 and ends with this object.
             config: grading.yml. With the device "cuda" the workers are those that were started with
                 `--resources GPU=1`, else all; they run what they get on the CPU.
+            release: what will be graded.
             tell: takes what is to be told while the batch runs.
 
         Raises:
-            ClusterRefused: nobody answers, there are no workers, or they differ in versions.
+            ClusterRefused: nobody answers, there are no workers, they differ in versions, can't
+                confine submissions, or have no GPU although they say so.
         """
         self._config, self._tell = config, tell
         self._needs = {"GPU": 1.0} if config.device == "cuda" else {}
@@ -59,29 +62,21 @@ class Cluster:
                 starting.enter_context(cluster)
             self._client = starting.enter_context(_connected(cluster))
             self.address = self._client.scheduler.address
+            self._plugin = f"{PREFIX}{self._client.id}"
             self._wait_for_workers()
             self._compare_versions()
+            self._remove_left_over()
+            starting.callback(self.end_jobs)
+            self._register(release)
             self._end = starting.pop_all()
-        self._plugin = f"{PREFIX}{self._client.id}"
         self.guarantee = (
             f"Submissions run on {len(self._workers())} workers of {self.address}, confined: no "
             "network, a read-only system, no view of home folders, results or other submissions."
         )
 
     def places(self, release: Release, scratch: Path) -> list[Place]:
-        """One for each thread of a worker, or each GPU; `scratch` is the workers' own affair.
-
-        Raises:
-            ClusterRefused: a worker can't confine submissions, or has no GPU although it says so.
-        """
-        self._remove_left_over()
-        plugin = Grading(self._plugin, self._config, (release.version, release.files))
-        self._client.register_plugin(plugin, name=self._plugin)
-        self._end.callback(self.end_jobs)
-        reasons = self._client.run(refusal, self._plugin)
-        fitting = self._workers()
-        _refuse({worker: words for worker, words in reasons.items() if worker in fitting and words})
-        count = self._config.workers or sum(fitting.values())
+        """One for each thread of a worker, or each GPU; `scratch` is the workers' own affair."""
+        count = self._config.workers or sum(self._workers().values())
         return [lambda job: self._run(release.version, job)] * count
 
     def end_jobs(self) -> None:
@@ -127,6 +122,12 @@ class Cluster:
         except Exception as error:  # whatever a process says that lacks the kit, or parts of it
             theirs["the scheduler"] = error
         _refuse({who: words for who, seen in theirs.items() if (words := _unlike(seen, ours))})
+
+    def _register(self, release: Release) -> None:
+        plugin = Grading(self._plugin, self._config, (release.version, release.files))
+        self._client.register_plugin(plugin, name=self._plugin)
+        reasons, fitting = self._client.run(refusal, self._plugin), self._workers()
+        _refuse({worker: words for worker, words in reasons.items() if worker in fitting and words})
 
     def _remove_left_over(self) -> None:
         """End the processes of batches that were killed: their clients are gone."""

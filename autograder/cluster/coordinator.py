@@ -104,8 +104,9 @@ class Cluster:
         while not self._workers():
             if time.monotonic() > patience:
                 raise ClusterRefused(self._lonely())
+            all_of_them = self._client.nthreads()  # some may be there that don't fit
             with contextlib.suppress(TimeoutError):
-                self._client.wait_for_workers(1, timeout=1)
+                self._client.wait_for_workers(len(all_of_them) + 1, timeout=1)
 
     def _lonely(self) -> str:
         kind = "labelled GPU=1 " if self._needs else ""

@@ -20,7 +20,7 @@ def chosen(options: argparse.Namespace, config: Config) -> tuple[Config, str]:
     if options.workers is not None and options.workers < 1:
         raise ConfigError("--workers: at least 1.")
     device = options.device or config.device
-    if options.scheduler or options.local_cluster is not None:
+    if options.scheduler is not None or options.local_cluster is not None:
         return _for_cluster(options, config, device)
     workers = options.workers or config.workers or os.cpu_count() or 1
     config = config.model_copy(update={"device": device, "workers": workers})
@@ -36,13 +36,15 @@ def opened(options: argparse.Namespace, config: Config, release: Release) -> "Cr
         ConfigError: there is no such device or no such cluster, or it doesn't fit.
         SandboxMissing: submissions can't be confined, and have to be.
     """
-    if options.scheduler or options.local_cluster is not None:
+    if options.scheduler is not None or options.local_cluster is not None:
         return _cluster(options, config, release)
     return Crew(config, config.workers, require=options.require_sandbox)
 
 
 def _for_cluster(options: argparse.Namespace, config: Config, device: str) -> tuple[Config, str]:
     """On a cluster "auto" is the CPU: nobody knows beforehand which worker gets what."""
+    if options.scheduler == "":
+        raise ConfigError("--scheduler: give an address, such as tcp://10.0.0.1:8786.")
     if options.local_cluster is not None:
         if options.local_cluster < 1:
             raise ConfigError("--local-cluster: at least 1.")

@@ -42,7 +42,8 @@ class Results:
         self.folder = out / terms.assignment
         self.executed = Executed(self.folder / "executed", config.limits.file_mib)
         self._similarity = config.similarity
-        self._processes = config.workers or os.cpu_count() or 1
+        cores = os.cpu_count() or 1
+        self._processes = min(config.workers or cores, cores)
 
     @cached_property
     def waiting(self) -> list[str]:

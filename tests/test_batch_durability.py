@@ -38,12 +38,17 @@ class BusyPool(tiny.FakePool):
 class BlockedPool(tiny.FakePool):
     """Each job is a process that ends when it is told to by a byte in the pipe `go`."""
 
-    go = os.pipe()
+    go, running = os.pipe(), set()
+
+    def end_jobs(self):
+        for process in self.running.copy():
+            process.terminate()
 
     def run(self, job, on_event):
         code = f"import os; os.read({self.go[0]}, 1)"
         command = [sys.executable, "-S", "-c", code]
         with subprocess.Popen(command, pass_fds=self.go[:1]) as process:
+            self.running.add(process)
             os.write(1, f"runs {process.pid}\n".encode())
         return super().run(job, on_event)
 

@@ -1,14 +1,21 @@
 """Who gets which job on a cluster, with workers in this process and runs that answer at once."""
 
+import asyncio
+import socket
 import sys
+import threading
+import uuid
 from contextlib import closing
+from pathlib import Path
 
+import otter
 import pytest
+import torch
 from distributed import LocalCluster, Scheduler, SpecCluster, Worker
 
 from autograder import cli, cluster, crews, sandbox
 from autograder.cluster import coordinator, versions
-from autograder.cluster.worker import Grading, Refused
+from autograder.cluster.worker import Faulty, Grading, Refused
 from autograder.config import ConfigError
 from autograder.grade import Batch, Job, Outage, Release, devices
 from autograder.intake import find
@@ -30,6 +37,9 @@ class Pool(tiny.FakePool):
         Pool.ran_in.append(self.env)
         Pool.seen.append(sorted(str(p.relative_to(job)) for p in job.rglob("*") if p.is_file()))
         return super().run(job, on_event)
+
+
+TCP = {"cls": Scheduler, "options": {"host": "127.0.0.1", "dashboard": False, "port": 0}}
 
 
 @pytest.fixture
@@ -108,7 +118,7 @@ def test_gpu_jobs_go_to_the_workers_with_that_label(course, dask, monkeypatch):
 
 
 def test_no_gpu_label_is_said_in_words(course, dask):
-    with pytest.raises(cluster.ClusterRefused, match=r"labelled GPU=1 .* --resources GPU=1"):
+    with pytest.raises(cluster.ClusterRefused, match=r"No worker with --resources GPU=1 has been"):
         graded(course, dask(), wait_s=0.1, device="cuda")
 
 
@@ -123,10 +133,10 @@ def test_workers_that_can_not_confine_are_refused(course, dask, monkeypatch):
     class Open(Pool):
         def __init__(self, *_, require, **__):
             assert require
-            raise sandbox.SandboxMissing("Submissions can't be confined on this machine")
+            raise sandbox.SandboxMissing("no namespaces")
 
     monkeypatch.setattr(sandbox, "Pool", Open)
-    with pytest.raises(cluster.ClusterRefused, match="can't be confined on this machine"):
+    with pytest.raises(cluster.ClusterRefused, match=r"can't confine submissions: no namespaces\."):
         graded(course, dask())
 
 
@@ -136,7 +146,20 @@ def test_a_fault_of_a_worker_is_infrastructure_and_names_it(course, dask):
     found = graded(course, dask(1))
     assert {status for status, _ in found.values()} == {"infrastructure"}
     assert "No space left on device" in found["ada"][1]
-    assert "inproc://" in found["ada"][1]
+    assert found["ada"][1].count("inproc://") == 3
+
+
+def test_a_faulty_worker_costs_nobody_anything_if_there_is_another(course, dask, monkeypatch):
+    real, faulty = Grading.run, []
+
+    def run(self, *job):
+        faulty.append(self._address)
+        if self._address == faulty[0]:
+            raise Faulty(self._address, "OSError: its disk is full")
+        return real(self, *job)
+
+    monkeypatch.setattr(Grading, "run", run)
+    assert {status for status, _ in graded(course, dask()).values()} == {"graded"}
 
 
 def test_a_batch_whose_last_worker_was_left_out_ends_in_words(course, dask, monkeypatch):
@@ -147,9 +170,52 @@ def test_a_batch_whose_last_worker_was_left_out_ends_in_words(course, dask, monk
     monkeypatch.setattr(coordinator, "LOOK_S", 0.1)
     monkeypatch.setattr(Grading, "run", tired)
     monkeypatch.setitem(globals(), "told", lines.append)
-    with pytest.raises(Outage, match="No worker has been at"):
+    with pytest.raises(Outage, match="No worker that fits has been at"):
         graded(course, dask(1), wait_s=0.2)
-    assert "is left out. It is tired." in lines[0]
+    (line,) = lines
+    assert "is left out. It is tired." in line
+
+
+def test_a_cluster_whose_workers_never_fit_ends_the_batch(course, dask, monkeypatch):
+    """New ones come again and again, with other addresses."""
+
+    def tired(self, *_):
+        raise Refused(f"tcp://{uuid.uuid4()}", "It is tired.")
+
+    monkeypatch.setattr(Grading, "run", tired)
+    monkeypatch.setitem(globals(), "told", lambda _: None)
+    with pytest.raises(Outage, match="Too many workers in a row don't fit"):
+        graded(course, dask(1))
+
+
+def test_processes_that_are_still_starting_when_a_batch_ends_are_ended(course, dask, monkeypatch):
+    started, go, closed = threading.Event(), threading.Event(), []
+
+    class Slow(Pool):
+        def __init__(self, *given, **more):
+            super().__init__(*given, **more)
+            started.set()
+            go.wait(30)
+
+        def __exit__(self, *_):
+            closed.append(self)
+
+    monkeypatch.setattr(sandbox, "Pool", Slow)
+    where = dask(1)
+    (worker,) = where.workers.values()
+    plugin = Grading("x", tiny.config.load(course / "grading.yml"), ("r", {}))
+
+    async def begin_and_end():
+        setting_up = asyncio.ensure_future(plugin.setup(worker))
+        await asyncio.to_thread(started.wait, 30)
+        ending = asyncio.ensure_future(plugin.teardown(worker))
+        go.set()
+        await asyncio.gather(setting_up, ending)
+
+    asyncio.run(begin_and_end())
+    assert len(closed) == 1
+    assert plugin.refusal == "It is closing."
+    assert not list(Path(worker.local_directory).glob("tmp*"))
 
 
 def test_a_job_of_another_release_is_not_run(course):
@@ -161,25 +227,63 @@ def test_a_job_of_another_release_is_not_run(course):
     assert caught.value.args == ("tcp://a", "It holds release r1, not r2.")
 
 
+def test_what_answers_but_is_no_scheduler_is_said_in_words(course, monkeypatch):
+    monkeypatch.setattr(coordinator, "CONNECT_S", 0.2)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"tcp://127.0.0.1:{silent.getsockname()[1]}"
+        with pytest.raises(cluster.ClusterRefused, match=f"No Dask scheduler answers at {address}"):
+            graded(course, address)
+
+
+@pytest.mark.parametrize("address", ["tls://127.0.0.1:9", "ucx://127.0.0.1:9", "nonsense", "a:b"])
+def test_an_address_that_can_not_be_is_said_in_words(course, address, monkeypatch):
+    monkeypatch.setattr(coordinator, "CONNECT_S", 0.2)
+    with pytest.raises(cluster.ClusterRefused, match=f"No Dask scheduler answers at {address}"):
+        graded(course, address)
+
+
+def test_the_address_of_a_worker_is_said_in_words(course):
+    """That is another program's port, which speaks Dask, but not as a scheduler does."""
+    with SpecCluster({0: {"cls": Worker}}, TCP) as where:
+        (worker,) = where.workers.values()
+        with pytest.raises(cluster.ClusterRefused, match=worker.address):
+            graded(course, worker.address, wait_s=0.2)
+
+
 # Versions.
 
 
-def test_both_versions_of_all_that_differs_are_told():
-    ours = {"kit": "1 (code a)", "torch": "2.9.1", "numpy": "2.0"}
-    theirs = {"kit": "1 (code b)", "torch": "2.9.1"}
-    assert versions.differences(theirs, ours) == (
-        "kit 1 (code b) there, 1 (code a) here; numpy unknown there, 2.0 here"
-    )
-    assert versions.differences(ours, ours) == ""
+OURS = {versions.KIT: "1 (code a)", "torch": "2.9.1", "pandas": "3.0", "python": "3.12.1"}
+
+
+@pytest.mark.parametrize(
+    ("theirs", "words"),
+    [
+        ({}, ""),
+        ({"scikit-learn": "1"}, ""),  # what only workers have
+        ({"pandas": "2.0"}, ""),  # the kit doesn't use it
+        ({"torch": "2.8.0"}, "torch 2.8.0 there, 2.9.1 here"),
+        ({versions.KIT: "1 (code b)"}, f"{versions.KIT} 1 (code b) there, 1 (code a) here"),
+        ({"python": "3.11.9"}, "python 3.11.9 there, 3.12.1 here"),
+        ({"pandas": None}, "missing there: pandas 3.0"),
+        ({"torch": None, "pandas": None}, "missing there: pandas 3.0, torch 2.9.1"),
+    ],
+)
+def test_both_versions_of_all_that_matters_are_told(theirs, words):
+    there = {name: version for name, version in {**OURS, **theirs}.items() if version}
+    assert versions.differences(there, OURS) == words
+
+
+def test_of_many_missing_packages_some_are_named():
+    ours = {f"p{number}": "1" for number in range(10)}
+    assert versions.differences({}, ours).endswith("p6 1, p7 1 and 2 more")
 
 
 def test_versions_here_are_those_of_the_packages():
-    import torch
-
     here = versions.here()
     assert here["torch"] == torch.__version__.partition("+")[0]
-    assert set(here) == {"kit", "python", *versions.PACKAGES}
-    assert "missing" not in here.values()
+    assert here["otter-grader"] == otter.__version__
+    assert "(code " in here[versions.KIT]
 
 
 # The options.
@@ -196,6 +300,7 @@ def options(*more):
         (("--local-cluster", "2", "--workers", "2"), "Leave out --workers"),
         (("--local-cluster", "2", "--device", "cuda"), "on the CPU"),
         (("--scheduler", "x", "--workers", "0"), "--workers: at least 1"),
+        (("--scheduler", ""), "--scheduler: give an address"),
     ],
 )
 def test_options_that_make_no_sense_are_refused(grading, given, words):

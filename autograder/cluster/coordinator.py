@@ -2,25 +2,30 @@
 
 import contextlib
 import logging
-import time
+import queue
+import threading
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from concurrent.futures import CancelledError
 from pathlib import Path
 from typing import Any
 
-from distributed import Client, Future, KilledWorker, LocalCluster, wait
+import dask
+from distributed import Client, Future, KilledWorker, LocalCluster
 from pydantic import TypeAdapter
 
 from autograder.cluster import versions
-from autograder.cluster.worker import Grading, Refused, refusal, run
+from autograder.cluster.worker import Faulty, Grading, Refused, refusal, run
+from autograder.cluster.workers import Workers
 from autograder.config import Config, ConfigError
 from autograder.grade import Job, Outage, Place, Ran, Release
 from autograder.sandbox import Outcome
 
-CONNECT_S = 10
-LOOK_S = 5.0  # between two looks at whether there still are workers
-RETRIES = 2  # of a run in which a worker met an error of its own
+CONNECT_S = 10.0
+LOOK_S = 5.0  # between two looks at whether those that may run a job are still there
+TRIES = 3  # of a job whose workers met errors of their own
+REFUSALS = 20  # of a job in a row, before something must be wrong with the cluster
+LOST = 4  # times that all workers which may have run a job may vanish; Dask's own count is alike
 PREFIX = "autograder-"
 OUTCOME = TypeAdapter(Outcome)
 Tell = Callable[[str], None]
@@ -54,86 +59,81 @@ class Cluster:
             ClusterRefused: nobody answers, there are no workers, they differ in versions, can't
                 confine submissions, or have no GPU although they say so.
         """
-        self._config, self._tell = config, tell
+        self._count, self._tell, self._ended = config.workers, tell, False
         self._needs = {"GPU": 1.0} if config.device == "cuda" else {}
-        self._ended = False
         with contextlib.ExitStack() as starting:
             if isinstance(cluster, LocalCluster):
                 starting.enter_context(cluster)
-            self._client = starting.enter_context(_connected(cluster))
-            self.address = self._client.scheduler.address
+            self.address = cluster if isinstance(cluster, str) else cluster.scheduler_address
+            self._client = starting.enter_context(_connected(self.address, cluster))
             self._plugin = f"{PREFIX}{self._client.id}"
-            self._wait_for_workers()
-            self._compare_versions()
-            self._remove_left_over()
+            wait_s = config.cluster.wait_s
+            self._workers = Workers(self._client, self.address, self._needs, wait_s)
             starting.callback(self.end_jobs)
-            self._register(release)
+            self._begin(Grading(self._plugin, config, (release.version, release.files)))
             self._end = starting.pop_all()
         self.guarantee = (
-            f"Submissions run on {len(self._workers())} workers of {self.address}, confined: no "
-            "network, a read-only system, no view of home folders, results or other submissions."
+            f"Submissions run on {len(self._workers.room())} workers of {self.address}, confined: "
+            "no network, a read-only system, no view of home folders, results or other submissions."
         )
+
+    def _begin(self, plugin: Grading) -> None:
+        try:
+            self._workers.any()
+            self._compare_versions()
+            self._remove_left_over()
+            self._client.register_plugin(plugin, name=self._plugin)
+            self._refuse(self._client.run(refusal, self._plugin))
+        except ConfigError:
+            raise
+        except LookupError as error:
+            raise ClusterRefused(f"{error}") from error
+        except Exception as error:  # a worker that dies right now, an address of something else
+            raise ClusterRefused(
+                f"The cluster at {self.address} can't be used, so nothing was graded. "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
     def places(self, release: Release, scratch: Path) -> list[Place]:
         """One for each thread of a worker, or each GPU; `scratch` is the workers' own affair."""
-        count = self._config.workers or sum(self._workers().values())
-        return [lambda job: self._run(release.version, job)] * count
+        count = self._count or sum(self._workers.room().values())
+        return [lambda job: self._run(release.version, job)] * max(1, count)
 
     def end_jobs(self) -> None:
         """End what runs: the workers end their processes, whatever those do."""
         if not self._ended:
             self._ended = True
-            with contextlib.suppress(OSError, RuntimeError):  # the cluster may be gone
+            with contextlib.suppress(Exception):  # cluster or workers may be gone
                 self._client.unregister_worker_plugin(self._plugin)
 
     def close(self) -> None:
         """Leave the cluster; end one that runs here."""
         self._end.close()
 
-    def _workers(self) -> dict[str, int]:
-        """How many jobs each worker that fits can run side by side, by address."""
-        found = self._client.scheduler_info(n_workers=-1)["workers"]
-        room = {
-            address: about["resources"].get("GPU", 0) if self._needs else about["nthreads"]
-            for address, about in found.items()
-        }
-        return {address: int(count) for address, count in room.items() if count >= 1}
-
-    def _wait_for_workers(self) -> None:
-        patience = time.monotonic() + self._config.cluster.wait_s
-        while not self._workers():
-            if time.monotonic() > patience:
-                raise ClusterRefused(self._lonely())
-            all_of_them = self._client.nthreads()  # some may be there that don't fit
-            with contextlib.suppress(TimeoutError):
-                self._client.wait_for_workers(len(all_of_them) + 1, timeout=1)
-
-    def _lonely(self) -> str:
-        kind = "labelled GPU=1 " if self._needs else ""
-        return (
-            f"No worker {kind}has been at {self.address} for {self._config.cluster.wait_s:g} s. "
-            f"Start one: dask worker {self.address}{' --resources GPU=1' if self._needs else ''}"
-        )
-
     def _compare_versions(self) -> None:
-        ours, client = versions.here(), self._client
-        theirs = client.run(versions.here, on_error="return")
+        theirs = self._client.run(versions.here, on_error="return")
         try:
-            theirs["the scheduler"] = client.run_on_scheduler(versions.here)
+            scheduler = self._client.run_on_scheduler(versions.here)
         except Exception as error:  # whatever a process says that lacks the kit, or parts of it
-            theirs["the scheduler"] = error
-        _refuse({who: words for who, seen in theirs.items() if (words := _unlike(seen, ours))})
+            scheduler = error
+        wrong = {worker: _unlike(seen) for worker, seen in theirs.items()}
+        self._refuse(wrong, {"the scheduler": _unlike(scheduler)})
 
-    def _register(self, release: Release) -> None:
-        plugin = Grading(self._plugin, self._config, (release.version, release.files))
-        self._client.register_plugin(plugin, name=self._plugin)
-        reasons, fitting = self._client.run(refusal, self._plugin), self._workers()
-        _refuse({worker: words for worker, words in reasons.items() if worker in fitting and words})
+    def _refuse(self, workers: Mapping[str, str], others: Mapping[str, str] | None = None) -> None:
+        """Refuse the batch for the reasons of each worker that it would use, if there are any."""
+        wrong = {who: words for who, words in workers.items() if who in self._workers.room()}
+        told = [f"  {who}: {words}" for who, words in {**wrong, **(others or {})}.items() if words]
+        if told:
+            raise ClusterRefused(
+                "\n".join(["These can't take part, so nothing was graded:", *sorted(told)])
+                + "\nMake them as it is here, and start them again."
+            )
 
     def _remove_left_over(self) -> None:
         """End the processes of batches that were killed: their clients are gone."""
         for name in self._client.run_on_scheduler(left_over):
-            self._client.unregister_worker_plugin(name)
+            with contextlib.suppress(Exception):  # another batch does so, too
+                self._client.unregister_worker_plugin(name)
 
     def _run(self, release: str, job: Job) -> Ran:
         """Run a job on some worker. The place of a job in `Batch.run`.
@@ -142,50 +142,66 @@ class Cluster:
             Outage: the cluster is gone, or all its workers are.
             RuntimeError: workers met errors of their own, several times.
         """
-        while True:
-            try:
-                outcome, executed = self._result(release, job)
-                return Ran(OUTCOME.validate_json(outcome), executed)
-            except Refused as error:
-                self._leave_out(*error.args)
-            except KilledWorker as error:
-                died = f"The workers that ran it ended, {error.allowed_failures + 1} times"
-                return Ran(Outcome("infrastructure", died, [], 0.0, 0.0, 0.0, 0), b"")
-            except (CancelledError, OSError) as error:
+        try:
+            return self._tried(release, job)
+        except Outage:
+            raise
+        except LookupError as error:
+            raise Outage(f"{error}") from error
+        except Exception as error:
+            gone = isinstance(error, CancelledError | OSError) or self._client.status != "running"
+            if gone or self._ended:
                 raise Outage(f"The scheduler {self.address} is gone ({error}).") from error
+            raise
 
-    def _result(self, release: str, job: Job) -> tuple[str, bytes]:
-        future = self._client.submit(
+    def _tried(self, release: str, job: Job) -> Ran:
+        """Run it until it has run; on others where workers are faulty, and not for ever."""
+        faults: list[tuple[str, str]] = []
+        lost = refused = 0
+        while len(faults) < TRIES and lost < LOST:
+            workers = self._workers.any({worker for worker, _ in faults})
+            try:
+                if result := self._result(release, job, workers):
+                    return Ran(OUTCOME.validate_json(result[0]), result[1])
+                lost += 1
+            except Refused as error:
+                refused += 1
+                self._leave_out(*error.args, last=refused == REFUSALS)
+            except Faulty as error:
+                faults.append(error.args)
+            except KilledWorker:
+                lost = LOST
+        if faults:
+            raise RuntimeError("; ".join(f"{worker}: {words}" for worker, words in faults))
+        died = "the workers that ran it ended, each time"
+        return Ran(Outcome("infrastructure", died, [], 0.0, 0.0, 0.0, 0), b"")
+
+    def _result(self, release: str, job: Job, workers: Collection[str]) -> tuple[str, bytes] | None:
+        """What one of these workers gives; None if they all have gone."""
+        future: Future[tuple[str, bytes]] = self._client.submit(
             run, self._plugin, release, job, key=f"{PREFIX}{uuid.uuid4()}", pure=False,
-            resources=self._needs, retries=RETRIES,
+            resources=self._needs, workers=[*workers],
         )  # fmt: skip
         try:
-            self._await(future)
-            result: tuple[str, bytes] = future.result()
-            return result
+            while True:
+                with contextlib.suppress(TimeoutError):  # no task of ours raises that
+                    return future.result(timeout=LOOK_S)
+                if self._ended:
+                    raise Outage("It was ended.")
+                if not self._workers.room().keys() & workers:
+                    return None
         finally:
-            future.release()
+            future.cancel()
 
-    def _await(self, future: "Future[Any]") -> None:
-        """Wait as long as there is a worker that may run it."""
-        seen = time.monotonic()
-        while not future.done():
-            with contextlib.suppress(TimeoutError):
-                wait([future], timeout=LOOK_S)
-            if self._ended:
-                raise Outage("It was ended.")
-            now = time.monotonic()
-            if self._workers():
-                seen = now
-            elif now - seen > self._config.cluster.wait_s:
-                raise Outage(self._lonely())
-
-    def _leave_out(self, worker: str, reason: str) -> None:
-        """Retire a worker that came while the batch runs, and doesn't fit."""
+    def _leave_out(self, worker: str, reason: str, *, last: bool) -> None:
+        """Give no more work to one that came while the batch runs and doesn't fit, or that goes."""
         if self._ended:
             raise Outage("It was ended.")
-        self._tell(f"The worker {worker} is left out. {reason}")
-        self._client.retire_workers([worker])
+        if last:
+            raise Outage(f"Too many workers in a row don't fit. The last is {worker}: {reason}")
+        if worker not in self._workers.left_out:
+            self._workers.left_out.add(worker)
+            self._tell(f"The worker {worker} is left out. {reason}")
 
 
 def left_over(dask_scheduler: Any) -> list[str]:
@@ -198,34 +214,44 @@ def local(workers: int) -> LocalCluster:
     """A cluster on this machine, for whoever has its temporary certificate alone.
 
     Without that, any user of the machine could run code in it.
+
+    Raises:
+        ClusterRefused: it doesn't start.
     """
-    return LocalCluster(
-        n_workers=workers, threads_per_worker=1, dashboard_address=None, security=True,
-        memory_limit=0, silence_logs=logging.ERROR,
-    )  # fmt: skip
-
-
-def _connected(cluster: str | LocalCluster) -> "Client":
-    where = cluster if isinstance(cluster, str) else cluster.scheduler_address
     try:
-        return Client(cluster, timeout=CONNECT_S)
-    except (OSError, ValueError) as error:
+        return LocalCluster(
+            n_workers=workers, threads_per_worker=1, dashboard_address=None, security=True,
+            memory_limit=0, silence_logs=logging.ERROR, preload=["autograder.cluster.worker"],
+        )  # fmt: skip
+    except Exception as error:
+        raise ClusterRefused(f"A cluster doesn't start on this machine: {error}") from error
+
+
+def _connected(address: str, cluster: str | LocalCluster) -> Client:
+    """A client; in a thread, as Dask waits for ever for what answers but is no scheduler."""
+    logging.getLogger("distributed.client").setLevel(logging.CRITICAL)  # we tell what matters
+    dask.config.set({"distributed.admin.large-graph-warning-threshold": "1 GB"})
+    answers: queue.SimpleQueue[Client | Exception] = queue.SimpleQueue()
+
+    def connect() -> None:
+        try:
+            answers.put(Client(cluster, timeout=CONNECT_S))
+        except Exception as error:
+            answers.put(error)
+
+    threading.Thread(target=connect, daemon=True).start()
+    try:
+        found = answers.get(timeout=2 * CONNECT_S)
+    except queue.Empty:
+        found = TimeoutError("what answers there is something else, such as Dask's dashboard")
+    if isinstance(found, Exception):
         raise ClusterRefused(
-            f"No Dask scheduler answers at {where} ({error}). Start one with: dask scheduler"
-        ) from error
+            f"No Dask scheduler answers at {address} ({found}). Start one with: dask scheduler"
+        ) from found
+    return found
 
 
-def _unlike(theirs: versions.Versions | Exception, ours: versions.Versions) -> str:
+def _unlike(theirs: versions.Versions | Exception) -> str:
     if isinstance(theirs, Exception):
-        return f"it has no such kit as here ({theirs}), which is {ours['kit']}"
-    return versions.differences(theirs, ours)
-
-
-def _refuse(reasons: Mapping[str, str]) -> None:
-    """Refuse the batch for the reasons of each worker, if there are any."""
-    if reasons:
-        told = "\n".join(f"  {who}: {words}" for who, words in sorted(reasons.items()))
-        raise ClusterRefused(
-            f"These can't take part, so nothing was graded:\n{told}\n"
-            "Install there what is here, and start them again."
-        )
+        return f"it has no such kit as here ({theirs}), which is {versions.here()[versions.KIT]}"
+    return versions.differences(theirs, versions.here())

@@ -13,8 +13,6 @@ from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
-import psutil
-
 from autograder import sandbox
 from autograder.config import Config, ConfigError
 from autograder.grade.built import Release
@@ -79,8 +77,8 @@ class Crew:
 
     def end_jobs(self) -> None:
         """End what runs now. Pools stay usable; call it until nothing runs."""
-        for child in psutil.Process().children():
-            child.terminate()
+        for pool in set(self.slots):
+            pool.end_jobs()
 
     def close(self) -> None:
         """End the pools."""

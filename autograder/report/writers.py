@@ -4,7 +4,7 @@ import multiprocessing
 import signal
 from collections import deque
 from collections.abc import Mapping, Sequence
-from concurrent.futures import Future, ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, Future, ProcessPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
@@ -71,7 +71,7 @@ class Writers:
             return
         self._running.append(self._pool.submit(Pages.write, pages))
         if len(self._running) > self._most:
-            self._running.popleft().result()
+            self._wait()
 
     def __enter__(self) -> "Writers":
         """Itself."""
@@ -84,7 +84,13 @@ class Writers:
         if self._pool:
             self._pool.shutdown(cancel_futures=kind is not None)
             while kind is None and self._running:
-                self._running.popleft().result()
+                self._wait()
+
+    def _wait(self) -> None:
+        try:
+            self._running.popleft().result()
+        except BrokenExecutor as error:
+            raise OSError("a process that writes pages was killed (out of memory?)") from error
 
 
 def _leave_ctrl_c_to_us() -> None:

@@ -35,6 +35,7 @@ class Client:
         self._folder = Path(tempfile.mkdtemp(prefix="server-"))
         self.control, theirs = socket.socketpair()
         self._rest = b""
+        self.confined = confined
         self.supervisors = 2 if confined else 1
         self.single_use = not confined  # student code could have changed it
         try:
@@ -62,7 +63,7 @@ class Client:
             self.control.sendall(json.dumps(name).encode() + b"\n")
 
     def receive(self, wait_s: float) -> dict[str, Any] | None:
-        """The server's next message, if it comes in time; if the server is gone, how it ended."""
+        """The server's next message, if it comes in time; if it is `gone`, how it ended."""
         if not select.select([self.control], [], [], wait_s)[0]:
             return None
         try:
@@ -70,7 +71,7 @@ class Client:
         except OSError:
             data = b""
         if not data:
-            return {"code": self._gone(), "cpu_s": 0.0, "peak_mib": 0.0}
+            return {"code": self._gone(), "cpu_s": 0.0, "peak_mib": 0.0, "gone": True}
         self._rest += data
         line, end, rest = self._rest.partition(b"\n")
         if not end:
@@ -78,6 +79,11 @@ class Client:
         self._rest = rest
         message: dict[str, Any] = json.loads(line)
         return message
+
+    def end(self) -> None:
+        """End the server now, and with it the job; whoever waits for that closes it."""
+        if self._process:
+            self._process.terminate()
 
     def close(self) -> None:
         """End the server, and what it has left."""

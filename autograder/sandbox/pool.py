@@ -25,7 +25,16 @@ REQUIRED = (
 
 
 class SandboxMissing(RuntimeError):
-    """Confinement is required and can't be had; the message says why."""
+    """Confinement is required and can't be had; the message says why.
+
+    Attributes:
+        reason: the same in short.
+    """
+
+    def __init__(self, reason: str) -> None:
+        """The message tells what to do."""
+        super().__init__(REQUIRED.format(reason=reason))
+        self.reason = reason
 
 
 class Pool:
@@ -71,7 +80,8 @@ class Pool:
         if not self.confined:
             first.close()
             if require:
-                raise SandboxMissing(REQUIRED.format(reason=reason))
+                raise SandboxMissing(str(reason))
+        self._running = {first} if self.confined else set()
         for client in (first if self.confined else None, *[None] * (workers - 1)):
             self._idle.put(client)
 
@@ -94,19 +104,33 @@ class Pool:
         """
         client = self._idle.get()
         try:
-            client = client or Client(self._plan, confined=self.confined)
+            client = client or self._start()
             return run(client, job.resolve(), self._plan.bounds, on_event)
         finally:
             if client and client.single_use:
-                client.close()
+                self._close(client)
                 client = None
             self._idle.put(client)
+
+    def end_jobs(self) -> None:
+        """End the servers that run now, and their jobs; a job that is just starting stays."""
+        for client in self._running.copy():
+            client.end()
 
     def close(self) -> None:
         """End the servers, once the jobs that run have ended."""
         for _ in range(self._workers):
             if client := self._idle.get():
-                client.close()
+                self._close(client)
+
+    def _start(self) -> Client:
+        client = Client(self._plan, confined=self.confined)
+        self._running.add(client)
+        return client
+
+    def _close(self, client: Client) -> None:
+        client.close()
+        self._running.discard(client)
 
     def __enter__(self) -> "Pool":
         """The pool itself."""

@@ -22,6 +22,7 @@ class Tree:
         self._client, self._bounds = client, bounds
         self._seen: set[psutil.Process] = set()
         self.code: int | None = None  # exit status, None while it runs
+        self.lost = False  # ended from outside: a confined job can't reach its server
         self.cpu_s = self.peak_mib = 0.0
 
     def receive(self, wait_s: float = 0.0) -> None:
@@ -29,6 +30,7 @@ class Tree:
         if message := self._client.receive(wait_s):
             self.code, self.cpu_s = message["code"], message["cpu_s"]
             self.peak_mib = max(self.peak_mib, message["peak_mib"])
+            self.lost = self._client.confined and "gone" in message
 
     def interrupt(self) -> None:
         """Interrupt what runs."""

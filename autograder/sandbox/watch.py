@@ -9,7 +9,7 @@ from typing import IO
 
 from autograder.sandbox.bounds import Bounds, Ended, Stop
 from autograder.sandbox.client import Client
-from autograder.sandbox.progress import Progress
+from autograder.sandbox.progress import Progress, in_words
 from autograder.sandbox.protocol import Event, lines
 from autograder.sandbox.readers import Readers
 from autograder.sandbox.tree import Tree
@@ -72,7 +72,7 @@ def _follow(readers: Readers, tree: Tree, progress: Progress) -> tuple[Ended, st
         read = readers.read(LOOK_S / 4 if code is None else 0)
         if code is not None:
             if not read:
-                return progress.verdict(code)
+                return _lost(code) if tree.lost else progress.verdict(code)
             continue
         now = time.monotonic()
         if progress.interrupt_due(now):
@@ -80,6 +80,10 @@ def _follow(readers: Readers, tree: Tree, progress: Progress) -> tuple[Ended, st
         if now >= next_look:
             tree.look(progress.where)
             next_look = now + LOOK_S
+
+
+def _lost(code: int) -> tuple[Ended, str]:
+    return "infrastructure", f"what runs submissions here was ended from outside: {in_words(code)}"
 
 
 def _capped(output: IO[bytes], limit_kib: int) -> Callable[[bytes], None]:

@@ -10,7 +10,7 @@ demo: .venv/ready       ## build the release, grade the sample class, show the g
 test: .venv/ready .lab/ready    ## all tests, on all cores
 	PATH="$$PATH:$(CURDIR)/.lab/bin" $(BIN)/pytest -n auto
 
-test-all: .venv/ready   ## also the rest of the golden bank through `otter run`
+test-all: .venv/ready   ## also the rest of the golden bank, through `otter run`, too, and of clusters
 	$(BIN)/pytest -n auto -m ""
 
 lint: .venv/ready       ## style and types

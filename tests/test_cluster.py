@@ -1,4 +1,7 @@
-"""A batch on a Dask cluster: real scheduler and workers, confined submissions, on loopback."""
+"""A batch on a Dask cluster: real scheduler and workers, confined submissions, on loopback.
+
+Each cluster takes a quarter of a minute; `make test-all` runs all of these, `make test` some.
+"""
 
 import signal
 from contextlib import closing
@@ -198,6 +201,7 @@ def test_ctrl_c_finishes_what_runs_and_the_same_command_goes_on(
     assert results(tmp_path / "out") == expected
 
 
+@pytest.mark.every_end
 def test_a_second_ctrl_c_ends_what_runs_on_the_workers(slow, pair, tmp_path):
     cluster, workers = pair
     batch = slow(cluster)
@@ -211,6 +215,7 @@ def test_a_second_ctrl_c_ends_what_runs_on_the_workers(slow, pair, tmp_path):
     assert statuses(tmp_path / "out") == {"graded"}
 
 
+@pytest.mark.every_end
 def test_the_processes_of_a_killed_batch_end_when_the_next_one_begins(
     root, slow, slow_class, pair, tmp_path
 ):
@@ -226,6 +231,7 @@ def test_the_processes_of_a_killed_batch_end_when_the_next_one_begins(
     assert results(tmp_path / "out") == expected
 
 
+@pytest.mark.every_end
 def test_a_worker_that_is_closed_hands_its_work_to_another(slow, slow_class, dask, tmp_path):
     """What its processes said when they were ended is nobody's fault, and counts for nobody."""
     cluster = dask()
@@ -236,6 +242,7 @@ def test_a_worker_that_is_closed_hands_its_work_to_another(slow, slow_class, das
     assert results(tmp_path / "out") == slow_class[1]
 
 
+@pytest.mark.every_end
 def test_a_lost_scheduler_stops_the_batch_in_words(slow, dask, tmp_path):
     cluster = dask()
     cluster.add()
@@ -248,6 +255,7 @@ def test_a_lost_scheduler_stops_the_batch_in_words(slow, dask, tmp_path):
     assert statuses(tmp_path / "out") == {"graded"}
 
 
+@pytest.mark.every_end
 def test_ctrl_c_leaves_the_workers_of_a_local_cluster_alive(root, slow_class, tmp_path):
     """In a terminal they get it, too."""
     inbox, expected = slow_class
@@ -297,6 +305,7 @@ Here.__call__ = gated
 """
 
 
+@pytest.mark.every_end
 def test_a_worker_that_comes_late_and_does_not_fit_is_left_out(root, hand_in, dask, tmp_path):
     cluster = dask()
     (first,) = cluster.add(preload=GATED)
@@ -312,6 +321,7 @@ def test_a_worker_that_comes_late_and_does_not_fit_is_left_out(root, hand_in, da
     assert statuses(tmp_path / "out") == {"graded"}
 
 
+@pytest.mark.every_end
 def test_nobody_there_is_said_in_words(root, hand_in, dask, tmp_path):
     raw = yaml.safe_load((root / "grading.yml").read_text())
     raw["cluster"]["wait_s"] = 1

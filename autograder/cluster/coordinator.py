@@ -79,7 +79,7 @@ class Cluster:
 
     def _begin(self, plugin: Grading) -> None:
         try:
-            self._workers.any()
+            self._workers.choose()
             self._compare_versions()
             self._remove_left_over()
             self._client.register_plugin(plugin, name=self._plugin)
@@ -159,7 +159,7 @@ class Cluster:
         faults: list[tuple[str, str]] = []
         lost = refused = 0
         while len(faults) < TRIES and lost < LOST:
-            workers = self._workers.any({worker for worker, _ in faults})
+            workers = self._workers.choose({worker for worker, _ in faults})
             try:
                 if result := self._result(release, job, workers):
                     return Ran(OUTCOME.validate_json(result[0]), result[1])

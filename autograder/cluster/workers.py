@@ -37,7 +37,7 @@ class Workers:
             self._seen = time.monotonic(), there
         return {address: count for address, count in there.items() if address not in self.left_out}
 
-    def any(self, tried: Collection[str] = ()) -> list[str]:
+    def choose(self, tried: Collection[str] = ()) -> list[str]:
         """Addresses of some that fit, if possible others than those; waits until there are any.
 
         Raises:

@@ -5,6 +5,7 @@ import sys
 
 import pytest
 
+from bench.cluster import Costs, Overhead
 from bench.costs import OTTER, OURS, Comparison, Cost, table, together
 from bench.graders import Clock
 
@@ -45,6 +46,23 @@ def test_different_graders_are_never_added():
     other = Comparison("two", COSTS[::-1], own_s=2.0, cores=2)
     with pytest.raises(ValueError):
         together("both", [ONE, other])
+
+
+def test_what_many_submissions_take_is_the_workers_time_or_that_of_the_one_batch():
+    """10,000 on 50 workers: 200 a worker, of 6 s and 0.1 s more; or 0.2 s each in the batch."""
+    found = Overhead(Costs(0.20, 0.02, 3), Costs(0.25, 0.03, 9))
+    assert found.task_s == pytest.approx(0.1)
+    assert found.projected_s(6.0) == pytest.approx(200 * 6.1)
+    assert found.projected_s(0.4) == pytest.approx(10_000 * 0.03)
+    words = (
+        "0.20 s each after 3 s of start, a Dask cluster on the same machine 0.25 s each after 9 s"
+    )
+    assert words in str(found)
+    assert "(80% of the throughput): 0.10 s of a worker more" in str(found)
+
+
+def test_one_process_of_ours_is_what_a_submission_takes_alone():
+    assert ONE.alone_s == 9.0 / 4
 
 
 def test_table_is_markdown():

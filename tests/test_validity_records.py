@@ -5,6 +5,7 @@ from operator import le
 
 import pytest
 
+from autograder.measured import QUANTITIES
 from autograder.validity import bank, page, record
 from autograder.validity.record import Audit, Calibration
 from autograder.validity.summary import troubles
@@ -48,13 +49,15 @@ def test_an_audit_is_of_the_bank_as_it_is(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_calibration_has_thirty_trainings_of_the_reference(name):
+def test_a_calibration_has_thirty_trainings_of_each_right_solution(name):
     found = calibration(name)
     assert len(found.seeds) >= 30
     for check in found.checks:
-        (reference,) = [s for s in check.samples if s.kind == "reference"]
-        assert len(reference.values) == len(found.seeds)
-        assert None not in reference.values
+        right = [s for s in check.samples if s.kind != "mutant"]
+        assert [s.kind for s in right].count("reference") == 1
+        for solution in right:
+            assert len(solution.values) == len(found.seeds)
+            assert None not in solution.values
     for band in found.bands:
         assert len(band.lowest) == len(band.highest) == len(band.middle) > 1
         assert all(map(le, band.lowest, band.highest))
@@ -66,7 +69,8 @@ def test_a_calibration_has_thirty_trainings_of_the_reference(name):
 )
 def test_curves_of_the_exercises_have_bands(name, networks):
     bands = calibration(name).bands
-    assert {b.network for b in bands if b.quantity == "training loss"} == networks
+    for quantity in QUANTITIES.values():
+        assert {b.network for b in bands if b.quantity == quantity} == networks
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -65,7 +65,7 @@ class DaskCluster:
             process.terminate()
         for process in self.processes:
             try:
-                process.wait(10)
+                process.wait(3)
             except subprocess.TimeoutExpired:
                 process.kill()
 

@@ -73,9 +73,15 @@ class Gpu(Part):
 
 
 class Cluster(Part):
-    """A batch on other machines; `wait_s`: how long it waits for a worker before it gives up."""
+    """A batch on other machines.
+
+    Attributes:
+        wait_s: how long it waits for a worker before it gives up.
+        tries: of a submission whose workers have faults of their own, or all vanish.
+    """
 
     wait_s: Positive
+    tries: Annotated[int, Field(ge=1)]
 
 
 class Validity(Part):
@@ -316,7 +322,7 @@ def _fields(where: list[str]) -> list[str]:
     """Names of the keys that are allowed beside the last part of `where`."""
     by_depth: dict[int, type[Part]] = {1: Config, 3: Assignment, 5: Question}
     by_name: dict[str, type[Part]] = {
-        "course": Course, "gpu": Gpu, "limits": Limits, "validity": Validity,
+        "course": Course, "gpu": Gpu, "cluster": Cluster, "limits": Limits, "validity": Validity,
         "verify": Verify, "policy": Policy, "similarity": Similarity,
     }  # fmt: skip
     part = by_depth.get(len(where)) or by_name[where[-2]]

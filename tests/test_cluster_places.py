@@ -78,7 +78,11 @@ def graded(root, where, wait_s=300, **settings):
     """Status of each student."""
     grading = tiny.config.load(root / "grading.yml")
     grading = grading.model_copy(
-        update={"device": "cpu", "workers": 0, "cluster": tiny.config.Cluster(wait_s=wait_s)}
+        update={
+            "device": "cpu",
+            "workers": 0,
+            "cluster": tiny.config.Cluster(wait_s=wait_s, tries=3),
+        }
         | settings
     )
     release = Release.load(tiny.NAME, root)

@@ -101,6 +101,17 @@ def test_settings_are_held_against_the_check(tmp_path, change, expected):
         assert text in str(raised.value)
 
 
+SECTIONS = [
+    n for n, f in config.Config.model_fields.items() if hasattr(f.annotation, "model_fields")
+]
+
+
+@pytest.mark.parametrize("name", SECTIONS)
+def test_an_unknown_key_of_any_section_is_one_message(tmp_path, name):
+    with pytest.raises(ConfigError, match=rf"{name}\.colour: unknown key; allowed here: "):
+        load(tmp_path, lambda raw: raw[name].update(colour=1))
+
+
 def test_missing_and_unreadable_files(tmp_path):
     with pytest.raises(ConfigError, match="no such file"):
         config.load(tmp_path / "grading.yml")

@@ -19,13 +19,11 @@ from autograder.cluster.worker import Faulty, Grading, Refused, refusal, run
 from autograder.cluster.workers import Workers
 from autograder.config import Config, ConfigError
 from autograder.grade import Job, Outage, Place, Ran, Release
-from autograder.sandbox import Outcome
+from autograder.sandbox import CONFINED, Outcome
 
 CONNECT_S = 10.0
 LOOK_S = 5.0  # between two looks at whether those that may run a job are still there
-TRIES = 3  # of a job whose workers met errors of their own
 REFUSALS = 20  # of a job in a row, before something must be wrong with the cluster
-LOST = 4  # times that all workers which may have run a job may vanish; Dask's own count is alike
 PREFIX = "autograder-"
 OUTCOME = TypeAdapter(Outcome)
 Tell = Callable[[str], None]
@@ -60,6 +58,7 @@ class Cluster:
                 confine submissions, or have no GPU although they say so.
         """
         self._count, self._tell, self._ended = config.workers, tell, False
+        self._tries = config.cluster.tries
         self._needs = {"GPU": 1.0} if config.device == "cuda" else {}
         with contextlib.ExitStack() as starting:
             if isinstance(cluster, LocalCluster):
@@ -73,8 +72,7 @@ class Cluster:
             self._begin(Grading(self._plugin, config, (release.version, release.files)))
             self._end = starting.pop_all()
         self.guarantee = (
-            f"Submissions run on {len(self._workers.room())} workers of {self.address}, confined: "
-            "no network, a read-only system, no view of home folders, results or other submissions."
+            f"{CONFINED} They run on {len(self._workers.room())} workers of {self.address}."
         )
 
     def _begin(self, plugin: Grading) -> None:
@@ -158,7 +156,7 @@ class Cluster:
         """Run it until it has run; on others where workers are faulty, and not for ever."""
         faults: list[tuple[str, str]] = []
         lost = refused = 0
-        while len(faults) < TRIES and lost < LOST:
+        while len(faults) < self._tries and lost < self._tries:
             workers = self._workers.choose({worker for worker, _ in faults})
             try:
                 if result := self._result(release, job, workers):
@@ -170,7 +168,7 @@ class Cluster:
             except Faulty as error:
                 faults.append(error.args)
             except KilledWorker:
-                lost = LOST
+                lost = self._tries
         if faults:
             raise RuntimeError("; ".join(f"{worker}: {words}" for worker, words in faults))
         died = "the workers that ran it ended, each time"

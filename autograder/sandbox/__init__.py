@@ -53,8 +53,8 @@ question's cell or tests, in words.
 
 from autograder.sandbox.bounds import Bounds
 from autograder.sandbox.client import ServerFailed
-from autograder.sandbox.pool import Pool, SandboxMissing
+from autograder.sandbox.pool import CONFINED, Pool, SandboxMissing
 from autograder.sandbox.progress import in_words
 from autograder.sandbox.watch import Outcome
 
-__all__ = ["Bounds", "Outcome", "Pool", "SandboxMissing", "ServerFailed", "in_words"]
+__all__ = ["CONFINED", "Bounds", "Outcome", "Pool", "SandboxMissing", "ServerFailed", "in_words"]
